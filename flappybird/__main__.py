@@ -1,0 +1,7 @@
+"""`python -m flappybird …` is `flappybird …`."""
+
+import sys
+
+from flappybird.cli import main
+
+sys.exit(main())

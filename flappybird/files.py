@@ -1,0 +1,71 @@
+"""Writing and reading files so that what stands under a final name is whole, and what is read is bounded."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from flappybird.errors import EpisodeError, show
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path` to write to; it takes the final name when the block ends, and goes when it fails."""
+    path = Path(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}-", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` under `path`, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def read_json(path: Path, limit: int) -> Any:
+    """Return the JSON value in the file `path`.
+
+    Raises:
+        EpisodeError: the file is missing, unreadable, larger than `limit` bytes, or no JSON; NaN and infinity are no JSON.
+    """
+    return parse_json(read_bytes(path, limit), str(path))
+
+
+def read_bytes(path: Path, limit: int) -> bytes:
+    """Return what is in the file `path`. Raises EpisodeError where it cannot be read or is larger than `limit` bytes."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise EpisodeError(f"{path}: {error.strerror or error}") from None
+    if len(data) > limit:
+        raise EpisodeError(f"{path}: larger than {limit / 1e6:g} MB, the most that is read")
+    return data
+
+
+def parse_json(data: bytes | str, name: str) -> Any:
+    """Return the JSON value in `data`. Raises EpisodeError, beginning with `name`, where it is none."""
+    try:
+        return json.loads(data, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise EpisodeError(f"{name}: nested too deeply") from None
+    except ValueError as error:
+        raise EpisodeError(f"{name}: not JSON: {show(str(error), 120)}") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")

@@ -111,7 +111,7 @@ class FlappyConfig(BaseModel):
         radius, width, half_height = length["bird_radius"], length["pipe_width"], length["world_h"] / 2
 
         if radius >= half_height:
-            raise ConfigError(f"bird_radius = {self.bird_radius}: the bird must fit between ±world_h/2 = ±{self.world_h / 2}")
+            raise ConfigError(f"bird_radius = {self.bird_radius}: must be below world_h/2 = {self.world_h / 2}")
         if length["bird_x"] < radius:
             raise ConfigError(
                 f"bird_x = {self.bird_x}: must be at least bird_radius = {self.bird_radius}, or the bird leaves the world"
@@ -129,7 +129,7 @@ class FlappyConfig(BaseModel):
         for name in ("easy_gap_height", "base_gap_height"):
             if length[name] <= 2 * radius:
                 raise ConfigError(
-                    f"{name} = {getattr(self, name)}: must exceed the bird's height 2*bird_radius = {2 * radius / UNITS}, or no bird can cross"
+                    f"{name} = {getattr(self, name)}: must exceed 2*bird_radius = {2 * radius / UNITS}, or no bird can cross"
                 )
         if length["gap_center_offset"] + radius >= half_height:
             raise ConfigError(
@@ -139,8 +139,8 @@ class FlappyConfig(BaseModel):
         way = length["world_w"] + width / 2
         if way / length["pipe_speed"] / self.pipe_spawn_interval > MAX_VISIBLE_PIPES:
             raise ConfigError(
-                f"pipe_spawn_interval = {self.pipe_spawn_interval}: more than {MAX_VISIBLE_PIPES} pipes would be on screen at once; "
-                f"raise it, or pipe_speed = {self.pipe_speed}"
+                f"pipe_spawn_interval = {self.pipe_spawn_interval}: more than {MAX_VISIBLE_PIPES} pipes "
+                f"would be on screen at once; raise it, or pipe_speed = {self.pipe_speed}"
             )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
@@ -20,10 +20,10 @@ from flappybird.game import Outcome, Reason, State
 from flappybird.rollout import Action, Rollout, Rules
 from flappybird.text import Status, read_reply
 
-FORMAT = "flappybird-episode"
-VERSION = 1
+FORMAT: Final = "flappybird-episode"
+VERSION: Final = 1
 """Version of the file format; a file of a newer one is refused."""
-PHYSICS = 1
+PHYSICS: Final = 1
 """Version of the rules; a file of another one cannot be replayed here."""
 MAX_BYTES = 64_000_000
 """The largest episode file that is read."""

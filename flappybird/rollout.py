@@ -94,7 +94,8 @@ class Rollout:
     @property
     def turns(self) -> list[dict[str, Any]]:
         """What happened so far, one entry per turn, in the fields of `episode.Turn`."""
-        return self.record["turns"]
+        turns: list[dict[str, Any]] = self.record["turns"]
+        return turns
 
     def observation(self) -> Observation:
         """Return what the player sees now."""

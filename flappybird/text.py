@@ -49,14 +49,16 @@ def system_prompt(config: FlappyConfig, ticks_per_turn: int = 1) -> str:
         "What happens in a tick, in this order:\n"
         f"1. TAP sets velY to {jump}; without TAP, {gravity} is added to velY (positive is up).\n"
         "2. velY is added to birdY.\n"
-        f"3. Every pipe moves {to_text(physics.speed)} to the left; one that has left the screen is gone, a new one may appear at x={to_text(physics.world_w)}.\n"
+        f"3. Every pipe moves {to_text(physics.speed)} to the left; one that has left the screen is gone, "
+        f"a new one may appear at x={to_text(physics.world_w)}.\n"
         f"4. You crash if birdY+birdRadius >= {top} or birdY-birdRadius <= -{top}. "
         f"While |x-birdX| < pipe_width/2+birdRadius = {_half(physics.width + 2 * physics.radius)} for a pipe, you crash if "
         "birdY+birdRadius > gapY+gapHeight/2 or birdY-birdRadius < gapY-gapHeight/2 of that pipe.\n"
         "5. If you live, each pipe whose right edge has just gone left of birdX-birdRadius scores 1.\n"
         "\n"
         "What you see: <FLAPPY id=K> is tick K. birdY and velY are now. gapHeight is that of the next pipe not yet passed. "
-        "pipes lists (x,gapY) of every pipe on screen, left to right, passed ones too: x is the pipe's centre, gapY its gap's centre. "
+        "pipes lists (x,gapY) of every pipe on screen, left to right, passed ones too: x is the pipe's centre, "
+        "gapY its gap's centre. "
         "score is the number of pipes passed. All numbers are exact.\n"
         "\n"
         f"Physics: {' '.join(f'{name}={_value(value)}' for name, value in config)}"
@@ -112,7 +114,8 @@ class Reply(NamedTuple):
     thought: str
     """The reasoning, from its own field and from THINK."""
     format: float
-    """1.0 for exactly one THINK followed by exactly one legal ACTIONS and nothing else, 0.5 for any other legal reply, else 0.0."""
+    """1.0 for exactly one THINK, then exactly one legal ACTIONS, and nothing else; `LEGAL_FORMAT` for any other legal
+    reply; else 0.0."""
     ignored: int = 0
     """Actions listed beyond the ticks of the turn."""
 

@@ -250,9 +250,7 @@ def imagine(seen: Observation, tap: bool, config: FlappyConfig) -> Observation:
     velocity = physics.jump if tap else seen.velocity + physics.gravity
     pipes = tuple((x - physics.speed, gap_y) for x, gap_y in seen.pipes)
     reach = physics.width + 2 * physics.radius
-    passed = sum(2 * (physics.bird_x - x) > reach for x, _ in pipes) - sum(
-        2 * (physics.bird_x - x) > reach for x, _ in seen.pipes
-    )
+    passed = sum(2 * (physics.bird_x - x) <= reach < 2 * (physics.bird_x - x + physics.speed) for x, _ in seen.pipes)
     score = seen.score + passed
     return seen._replace(
         tick=seen.tick + 1,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import io
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from flappybird import settings
@@ -64,9 +65,8 @@ def _scene(config: FlappyConfig, seed: int) -> tuple[Any, Any, Any]:
 
 def _renderer() -> tuple[Any, Any]:
     try:
-        from render import scene, sdl
+        return import_module("render.scene"), import_module("render.sdl").pygame
     except ImportError as error:
         if isinstance(error, MissingPart):
             raise
         raise MissingPart("observations with a picture need the renderer: pip install 'flappybird[render]'") from None
-    return scene, sdl.pygame

@@ -224,9 +224,8 @@ class FlappyTaskEnv(vf.SingleAgentEnv, vf.Env[FlappyEnvConfig]):  # type: ignore
             error = f"{trace.last_error.type}: {trace.last_error.message}"
         episode = finish(rollout, Player(kind="model", name=str(trace.agent.config.model)), error=error)
         trace.info["episode"] = episode.to_dict()
-        trace.info["ending"] = (
-            f"{rollout.outcome}, {episode.outcome.pipes_passed} pipes passed, {rewards.invalid_actions(episode):g} invalid replies"
-        )
+        told = episode.outcome
+        trace.info["ending"] = f"{rollout.outcome}, {told.pipes_passed} pipes passed, format {told.format:.2f}"
         if self.taskset.config.turn_reward:
             trace.info["turn_rewards"] = rewards.turn_rewards(episode)
 

@@ -94,14 +94,15 @@ def _seen(config: FlappyConfig, observation: str, trail: bool) -> str:
     top, width = half_text(to_units(config.world_h)), to_text(to_units(config.world_w))
     said = {
         "card": numbers,
-        "signed": numbers + " nextGap gives signed distances from the bird's edges to the next pipe not yet passed, [] where none "
+        "signed": numbers
+        + " nextGap gives signed distances from the bird's edges to the next pipe not yet passed, [] where none "
         "is on screen: left and right to its sides (left<0<right while it is in the bird's way), top and bottom to the edges of "
         "its gap (bottom<=0<=top while the bird is inside the gap).",
         "ascii": "birdY, velY and score (pipes passed) are now, and exact. Below them is the world in characters, from the "
-        f"ceiling y={top} down to the floor y=-{top} and from x=0.00 at the left to x={width} at the right, each row and each column "
+        f"ceiling y={top} down to the floor y=-{top} and from x=0.00 at the left to x={width} at the right, in rows and columns "
         "of equal size: @ is the bird, # a pipe, . the air; a character tells what is at the centre of its cell.",
-        "image": f"The picture shows the world from the ceiling y={top} down to the floor y=-{top} and from x=0.00 at the left to "
-        f"x={width} at the right, with the number of pipes passed.",
+        "image": f"The picture shows the world, from the ceiling y={top} down to the floor y=-{top} and from x=0.00 at the left "
+        f"to x={width} at the right, with the number of pipes passed.",
         "text+image": numbers + " The picture shows the same.",
     }[observation]
     if trail:

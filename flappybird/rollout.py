@@ -7,9 +7,17 @@ A `Rollout` carries replies to a `FlappyGame` and writes down every turn. All it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from flappybird.config import FlappyConfig, one_line
 from flappybird.errors import ConfigError, GameOver, unknown_name
@@ -52,6 +60,17 @@ class Rules(BaseModel):
     """What a player sees of a tick, see `views`."""
     history_turns: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """A model sees the last so many turns, up to twice as many less one (see `first_kept`); 0 for all."""
+
+    LATER: ClassVar[tuple[str, ...]] = ("realtime", "observation", "history_turns")
+    """Rules that came after the first version; at their defaults they are not written down, so that files stay as they were."""
+
+    @model_serializer(mode="wrap")
+    def _lean(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = dump(self)
+        for name in self.LATER:
+            if name in fields and fields[name] == type(self).model_fields[name].default:
+                del fields[name]
+        return fields
 
     def __init__(self, **fields: Any) -> None:
         for name in fields:

@@ -133,26 +133,35 @@ def check(row: Row) -> list[Difference]:
         return []
     found = verify(episode)
     rollout = Rollout(episode.config, episode.seed, episode.rules)
-    seen = row.observations or []
+    compared = True  # up to the first difference, of which the others follow
     for index, turn in enumerate(episode.turns):
         if rollout.outcome is not None:
             break
-        given = observe(rollout)
-        said = turn.reply or "", turn.reasoning or ""
-        if row.replies is not None and (index >= len(row.replies) or row.replies[index] != said):
-            stored = row.replies[index] if index < len(row.replies) else "none"
-            found.append(Difference(f"turns[{index}].reply", rollout.game.tick, said, stored))
-            break
-        if row.observations is not None and (index >= len(seen) or seen[index] != given):
-            stored = _first_difference(seen[index], given) if index < len(seen) else ("none", given)
-            found.append(Difference(f"observation[{index}]", rollout.game.tick, *stored))
-            break
+        if compared and (difference := _transcript_difference(row, index, turn, rollout)):
+            found.append(difference)
+            compared = False
         fly(rollout, turn)
     truth = _scores(episode, rollout)
     for name, value in row.claims.items():
         if name in truth and abs(value - truth[name]) > 1e-9:
             found.append(Difference(name, rollout.game.tick, value, truth[name]))
     return sorted(found, key=lambda difference: difference.tick)
+
+
+def _transcript_difference(row: Row, index: int, turn: Turn, rollout: Rollout) -> Difference | None:
+    """Return what is not, in the transcript of turn `index`, as `turn` and the replay have it."""
+    tick, seen, replies = rollout.game.tick, row.observations, row.replies
+    if seen is not None:
+        given = observe(rollout)
+        if index >= len(seen):
+            return Difference(f"observation[{index}]", tick, "none", given)
+        if seen[index] != given:
+            return Difference(f"observation[{index}]", tick, *_first_difference(seen[index], given))
+    if replies is not None:
+        said = (turn.reply or "", turn.reasoning or "")
+        if index >= len(replies) or replies[index] != said:
+            return Difference(f"turns[{index}].reply", tick, said, replies[index] if index < len(replies) else "none")
+    return None
 
 
 def _first_difference(stored: str, given: str) -> tuple[str, str]:

@@ -258,7 +258,10 @@ def _take(rollout: Rollout, trace: vf.Trace) -> None:
 # --- how the model is asked ---------------------------------------------------------------------------------------
 
 RETRIES = 5
-"""How often a call that failed for a passing reason is made again, after 0.5, 1, 2, … seconds."""
+"""How often a call that failed for a passing reason is made again."""
+
+BACKOFF = 0.5
+"""Seconds before the first of them; twice as many before each next one."""
 
 PASSING = (408, 429, *range(500, 600))
 """HTTP statuses after which it is worth asking again."""
@@ -326,7 +329,7 @@ class FlappySession(vf.HarnessSession):  # type: ignore[misc]
             response = await self.client.post(f"{self.endpoint}/chat/completions", content=body, headers=headers)
             if response.status_code not in PASSING or attempt == RETRIES:
                 return response
-            await asyncio.sleep(0.5 * 2**attempt)
+            await asyncio.sleep(BACKOFF * 2**attempt)
         raise AssertionError("unreachable")
 
     async def close(self) -> None:

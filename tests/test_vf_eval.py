@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from flappybird.runs import check, load_run
+from tests import readme
 from tests.conftest import run_command, scripted, turn_of
 
 vf = pytest.importorskip("verifiers")
@@ -18,7 +19,7 @@ if not hasattr(vf, "MultiTurnEnv"):
     pytest.skip("this release of verifiers has no classic API", allow_module_level=True)
 
 NOOP = "<THINK>down</THINK><ACTIONS>[]</ACTIONS>"
-CARD_ARGS = '{"max_turns": 500, "config_overrides": {"easy_gap_height": 7.0, "gravity": -0.25}}'
+CARD_ARGS = {"max_turns": 500, "config_overrides": {"easy_gap_height": 7.0, "gravity": -0.25}}
 
 
 def endpoints(folder: Path, url: str, *models: str) -> None:
@@ -46,7 +47,7 @@ def test_the_cards_first_command_plays_ten_games(tmp_path):
 
     with scripted(answer) as url:
         endpoints(tmp_path, url, "openai/gpt-4.1-mini")
-        done = run_command("vf-eval", "flappybird", cwd=tmp_path)
+        done = run_command(*first_command(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert sum(seeds.values()) == 10  # found in the package's own pyproject.toml, through the env server
     assert "Rollouts per example: 1" in done.stdout or "pipes_passed: avg - 0.000" in done.stdout
@@ -62,14 +63,30 @@ def test_the_cards_long_command_word_for_word(tmp_path):
 
     with scripted(answer) as url:
         endpoints(tmp_path, url, "gpt-4.1-mini")
-        words = ["flappybird", "-m", "gpt-4.1-mini", "-n", "20", "-r", "3", "-t", "512", "-T", "0.7", "-a", CARD_ARGS]
-        done = run_command("vf-eval", *words, cwd=tmp_path, OPENAI_API_KEY="sk-x")
+        words = readme.command("uv run vf-eval flappybird -m gpt-4.1-mini")
+        assert words[1:-1] == ["flappybird", "-m", "gpt-4.1-mini", "-n", "20", "-r", "3", "-t", "512", "-T", "0.7", "-a"]
+        assert json.loads(words[-1]) == CARD_ARGS
+        done = run_command(*words, cwd=tmp_path, OPENAI_API_KEY="sk-x")
     assert done.returncode == 0, done.stderr[-2000:]
     assert sum(turn_of(body) == 0 for body in bodies) == 60
     first = bodies[0]
     assert (first.get("max_completion_tokens") or first.get("max_tokens"), first["temperature"]) == (512, 0.7)
     assert "gravity=-0.25" in first["messages"][0]["content"]
     assert "gapHeight:7.00" in first["messages"][1]["content"]
+
+
+def first_command() -> list[str]:
+    (found,) = [command for command in readme.commands() if command == "uv run vf-eval flappybird"]
+    return readme.words(found)
+
+
+def test_any_openai_compatible_server_will_do(tmp_path):
+    words = readme.command("uv run vf-eval flappybird -m my-model")
+    with scripted(lambda body: NOOP) as url:
+        done = run_command(*(url if word == "http://127.0.0.1:8000/v1" else word for word in words), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    (folder,) = saved(tmp_path)
+    assert [row.episode.outcome.ticks for row in load_run(folder).rows] == [8] * 5
 
 
 def test_64_rollouts_at_once_in_two_workers_are_saved_and_verified(policy_server, tmp_path):

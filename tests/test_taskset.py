@@ -134,7 +134,7 @@ def test_a_bad_argument_is_refused_by_name(args, told):
 
 
 def test_an_episode_stands_in_the_trace_and_its_scores_are_those_of_the_trace(policy_server):
-    played = play_v1(policy_server, "planner", max_turns=80)
+    played = play_v1(policy_server, "planner", max_turns=88)
     (trace,) = played.traces
     episode = taskset.episode_of(trace)
     assert played.ok
@@ -148,7 +148,7 @@ def test_an_episode_stands_in_the_trace_and_its_scores_are_those_of_the_trace(po
     }
     assert trace.metrics == {metric.__name__: metric(episode) for metric in rewards.ALL_METRICS}
     assert trace.metrics["pipes_passed"] > 0
-    assert len(episode.turns) == trace.num_turns == 80
+    assert len(episode.turns) == trace.num_turns == 88
     assert trace.num_branches == 1
 
 

@@ -149,6 +149,8 @@ def episode_of(trace: vf.Trace) -> Episode:
 class FlappyTaskset(vf.Taskset[FlappyTask, FlappyTasksetConfig]):  # type: ignore[misc]
     """Seeds to play: a table of any length for evaluation, an endless stream for training."""
 
+    INFINITE = True  # of the class, as trainers ask it; a taskset of evaluation games says no for itself
+
     def __init__(self, config: FlappyTasksetConfig) -> None:
         super().__init__(config)
         self.settings = config.settings()

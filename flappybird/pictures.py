@@ -17,7 +17,7 @@ from flappybird.course import Course
 from flappybird.errors import MissingPart
 from flappybird.rollout import Rollout, Rules
 
-SIZE = (288, 240)
+SIZE = (288, 264)
 """Width and height of the picture in pixels: 12 a world unit at the card's world."""
 
 SCENES = 256

@@ -42,8 +42,15 @@ ROOF: Color = (52, 84, 128)
 GRASS: tuple[Color, Color] = ((126, 200, 80), (106, 178, 66))
 GRASS_EDGE: Color = (74, 124, 50)
 SOIL: tuple[Color, Color] = ((222, 206, 148), (204, 184, 124))
-PIPE: tuple[Color, ...] = ((92, 148, 40), (132, 194, 66), (168, 224, 96), (132, 194, 66), (108, 168, 50), (84, 138, 36))
-"""Across a pipe from its left edge to its right."""
+PIPE: tuple[tuple[float, Color], ...] = (
+    (0.10, (132, 194, 66)),
+    (0.26, (172, 226, 100)),
+    (0.34, (150, 210, 80)),
+    (0.74, (124, 186, 60)),
+    (1.00, (94, 150, 42)),
+)
+"""Across a pipe from its left edge to its right: where each shade ends, as a share of the width. Few and flat, because what is flat
+does not change as it moves, and what does not change takes no room in a video."""
 PIPE_EDGE: Color = (48, 84, 28)
 BODY: Color = (250, 200, 50)
 BELLY: Color = (252, 228, 140)
@@ -491,7 +498,7 @@ class Scene:
     def _turf(self) -> Any:
         """The grass, one stripe wider than the world so that it can slip left under it."""
         height = max((self._game.bottom - self._floor) // 4, 2)
-        self._stripe = max(self.view.length(UNITS), 4)
+        self._stripe = max(self.view.length(2 * UNITS), 4)
         turf = pygame.Surface((self._game.width + self._stripe, height), 0, self.canvas)
         turf.fill(GRASS[0])
         half = self._stripe // 2
@@ -510,10 +517,11 @@ class Scene:
     def _tube(self, width: int, height: int, framed: bool) -> Any:
         tube = pygame.Surface((width, height), 0, self.canvas)
         edge = max(width // 24, 1)
-        for x in range(width):
-            place = (x + 0.5) / width * (len(PIPE) - 1)
-            index = min(int(place), len(PIPE) - 2)
-            tube.fill(_mix(PIPE[index], PIPE[index + 1], place - index), (x, 0, 1, height))
+        start = 0
+        for share, color in PIPE:
+            stop = round(share * width)
+            tube.fill(color, (start, 0, stop - start, height))
+            start = stop
         for rect in ((0, 0, edge, height), (width - edge, 0, edge, height)):
             tube.fill(PIPE_EDGE, rect)
         if framed:

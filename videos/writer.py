@@ -1,0 +1,298 @@
+"""Pictures → a file: MP4, GIF or PNG, streamed and whole.
+
+One picture is in memory at a time, whatever the length. A file takes its final name when it is finished; until then, and if
+anything goes wrong, what stood there before stands there still.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import struct
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from flappybird.errors import ConfigError, FlappyError, MissingPart, show
+from flappybird.files import replacing
+from render.scene import Frame, Size
+
+SUFFIXES = (".mp4", ".gif", ".png")
+
+QUALITIES = {
+    "fast": ["-preset", "superfast", "-crf", "26", "-x264-params", "rc-lookahead=10:mbtree=0"],
+    "small": ["-preset", "slow", "-crf", "25"],
+}
+"""What `--quality` can ask of MP4: quick to write, or less than half the size in three times the time."""
+
+GIF_FPS = 50
+"""The most pictures per second of a GIF: browsers slow down delays below 2/100 s."""
+
+
+class Written(NamedTuple):
+    """What was written."""
+
+    path: Path
+    frames: int
+    seconds: float
+    size: Size
+
+    def __str__(self) -> str:
+        pictures = "1 picture" if self.frames == 1 else f"{self.frames} pictures, {self.seconds:.2f} s"
+        return f"{self.path}: {pictures}, {self.size[0]}x{self.size[1]}"
+
+    def facts(self) -> dict[str, Any]:
+        """Return the same as plain JSON values."""
+        return {
+            "path": str(self.path),
+            "frames": self.frames,
+            "seconds": self.seconds,
+            "width": self.size[0],
+            "height": self.size[1],
+            "bytes": self.path.stat().st_size if self.path.exists() else None,
+        }
+
+
+def check_target(path: Path) -> str:
+    """Return the kind of file that `path` asks for, one of `SUFFIXES`, having made sure that it can be written.
+
+    Raises:
+        ConfigError: its extension is none of them.
+        MissingPart: it takes a part that is not installed.
+        FlappyError: its folder is missing or cannot be written to.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ConfigError(f"{path}: unknown extension {show(path.suffix)}, must be one of {', '.join(SUFFIXES)}")
+    if suffix == ".mp4":
+        _ffmpeg()
+    else:
+        _pillow()
+    if not path.parent.is_dir():
+        raise FlappyError(f"{path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise FlappyError(f"{path}: is a folder")
+    if not os.access(path.parent, os.W_OK):
+        raise FlappyError(f"{path}: the folder {path.parent} cannot be written to")
+    return suffix
+
+
+def write(
+    path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, samples: Iterable[Frame] = (), quality: str = "fast"
+) -> Written:
+    """Write `frames` to `path`; its extension says as what.
+
+    Args:
+        path: `.mp4`, `.gif` or `.png`. A PNG holds the last picture; with a number in its name, such as `frame-%04d.png`, there
+            is one for each, counted from 0.
+        frames: the pictures, (height, width, 3) uint8; one with a fourth channel is flattened on black.
+        size: width and height of each.
+        fps: pictures per second.
+        samples: some of the pictures, from which a GIF takes its colours; the first one if not given.
+        quality: one of `QUALITIES`, for MP4.
+
+    Raises:
+        ConfigError: the extension is unknown, or a GIF is to hold more than `GIF_FPS` pictures per second.
+        MissingPart, FlappyError: see `check_target`; or the file could not be written.
+    """
+    suffix = check_target(path)
+    frames = (flat(frame) for frame in frames)
+    if suffix == ".mp4":
+        count = write_mp4(path, frames, size, fps, quality)
+    elif suffix == ".gif":
+        count = write_gif(path, frames, size, fps, samples)
+    else:
+        count = write_png(path, frames)
+    return Written(path, count, float(count / fps), size)
+
+
+def flat(frame: Frame) -> Frame:
+    """Return `frame` without its fourth channel, if it has one: laid on black."""
+    if frame.shape[2] == 3:
+        return frame
+    return (frame[..., :3].astype(np.uint16) * frame[..., 3:] // 255).astype(np.uint8)
+
+
+# --- MP4 ----------------------------------------------------------------------------------------------------------
+
+
+def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, quality: str = "fast") -> int:
+    """Write H.264 that every browser plays (yuv420p, index first) and return the number of pictures."""
+    if quality not in QUALITIES:
+        raise ConfigError(f"quality = {show(quality)}: must be one of {', '.join(QUALITIES)}")
+    imageio_ffmpeg = _ffmpeg()
+    count = 0
+    with replacing(path) as temporary:
+        encoder = imageio_ffmpeg.write_frames(
+            str(temporary),
+            size,
+            fps=fps,
+            codec="libx264",
+            quality=None,
+            macro_block_size=2,  # or it scales the picture to a multiple of 16
+            ffmpeg_log_level="quiet",
+            output_params=[*QUALITIES[quality], "-movflags", "+faststart"],
+        )
+        encoder.send(None)
+        try:
+            for frame in frames:
+                encoder.send(np.ascontiguousarray(frame))
+                count += 1
+        except BaseException as error:
+            # The encoder ends at once: what it has so far is thrown away anyway.
+            with contextlib.suppress(BaseException):
+                encoder.throw(KeyboardInterrupt)
+            if isinstance(error, OSError):
+                raise _encoder_failed(path) from None
+            raise
+        encoder.close()
+        if not playable(temporary):
+            raise _encoder_failed(path)
+    return count
+
+
+def _encoder_failed(path: Path) -> FlappyError:
+    room = shutil.disk_usage(path.parent).free
+    why = "the disk is full" if room < 1_000_000 else "ffmpeg gave up; the ffmpeg in use may lack libx264"
+    return FlappyError(f"{path}: could not be written: {why}")
+
+
+def boxes(path: Path) -> list[str]:
+    """Return the names of the outermost boxes of an MP4 file, in order; what is cut off ends the list with `?`."""
+    found, end = [], path.stat().st_size
+    with open(path, "rb") as file:
+        at = 0
+        while at + 8 <= end:
+            file.seek(at)
+            length, name = struct.unpack(">I4s", file.read(8))
+            if length == 1:
+                length = struct.unpack(">Q", file.read(8))[0]
+            elif length == 0:
+                length = end - at
+            if length < 8 or at + length > end:
+                return [*found, "?"]
+            found.append(name.decode("latin-1"))
+            at += length
+    return found
+
+
+def playable(path: Path) -> bool:
+    """Whether an MP4 file is whole and plays while it loads: its index is there, before the pictures."""
+    found = boxes(path)
+    return {"ftyp", "moov", "mdat"} <= set(found) and "?" not in found and found.index("moov") < found.index("mdat")
+
+
+def _ffmpeg() -> Any:
+    try:
+        import imageio_ffmpeg
+    except ImportError:
+        raise MissingPart("imageio-ffmpeg is not installed, and MP4 needs it: pip install 'flappybird[videos]', or write a .gif") from None
+    asked = os.environ.get("IMAGEIO_FFMPEG_EXE")
+    try:
+        program = imageio_ffmpeg.get_ffmpeg_exe()
+    except RuntimeError:
+        program = None
+    if program and shutil.which(program):
+        return imageio_ffmpeg
+    if asked:
+        raise MissingPart(f"no ffmpeg at IMAGEIO_FFMPEG_EXE={asked}, and MP4 needs one: correct or unset it, or write a .gif")
+    raise MissingPart("imageio-ffmpeg brings no ffmpeg for this platform: install ffmpeg or set IMAGEIO_FFMPEG_EXE, or write a .gif")
+
+
+# --- GIF ----------------------------------------------------------------------------------------------------------
+
+
+def write_gif(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, samples: Iterable[Frame] = ()) -> int:
+    """Write a GIF that loops and return the number of pictures: one palette, only what changed, the total time exact to 1/100 s."""
+    if fps > GIF_FPS:
+        raise ConfigError(f"fps = {float(fps):g}: a GIF plays at most {GIF_FPS} pictures per second")
+    image, gif = _pillow()
+    from videos.palette import CLEAR, Palette, pack
+
+    stream = iter(frames)
+    first = next(stream, None)
+    if first is None:
+        raise FlappyError(f"{path}: no pictures to write")
+    palette = Palette([*samples] or [first])
+    shown = None
+    count = 0
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        file.write(b"GIF89a" + struct.pack("<HHBBB", *size, 0xF7, 0, 0) + palette.table())
+        file.write(b"\x21\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00")  # for ever
+        waiting: tuple[Any, tuple[int, int]] | None = None
+        since = 0  # 1/100 s at which the waiting picture appeared
+        for frame in _chain(first, stream):
+            keys = pack(frame)
+            changed = np.ones(keys.shape, bool) if shown is None else keys != shown
+            shown = keys
+            rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
+            if len(rows):
+                now = round(100 * count / fps)
+                if waiting is not None:
+                    _put(file, gif, waiting, now - since)
+                since = now
+                area = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+                part = np.full(keys[area].shape, CLEAR, np.uint8)
+                part[changed[area]] = palette.index(keys[area][changed[area]])
+                waiting = image.fromarray(part), (int(columns[0]), int(rows[0]))
+            count += 1
+        assert waiting is not None
+        _put(file, gif, waiting, max(round(100 * count / fps) - since, 2))
+        file.write(b"\x3b")
+    return count
+
+
+def _put(file: Any, gif: Any, picture: tuple[Any, tuple[int, int]], hundredths: int) -> None:
+    part, at = picture
+    # A delay is a 16-bit number: a picture that stands still for longer is followed by one that changes nothing.
+    while hundredths > 65_535:
+        file.writelines(gif.getdata(part, at, duration=600_000, disposal=1, transparency=0))
+        part, hundredths = part.crop((0, 0, 1, 1)).point(lambda _: 0), hundredths - 60_000
+    file.writelines(gif.getdata(part, at, duration=10 * hundredths, disposal=1, transparency=0))
+
+
+def _chain(first: Frame, rest: Iterator[Frame]) -> Iterator[Frame]:
+    yield first
+    yield from rest
+
+
+def _pillow() -> tuple[Any, Any]:
+    try:
+        from PIL import GifImagePlugin, Image
+    except ImportError:
+        raise MissingPart("pillow is not installed, and GIF and PNG need it: pip install 'flappybird[videos]'") from None
+    return Image, GifImagePlugin
+
+
+# --- PNG ----------------------------------------------------------------------------------------------------------
+
+_NUMBERED = re.compile(r"%0?\d*d")
+
+
+def numbered(path: Path) -> bool:
+    """Whether `path` names a sequence, such as `frame-%04d.png`."""
+    return bool(_NUMBERED.search(path.name))
+
+
+def write_png(path: Path, frames: Iterable[Frame]) -> int:
+    """Write the last picture, or each under its number where the name holds one; return how many."""
+    image, _ = _pillow()
+    last, count = None, 0
+    for count, frame in enumerate(frames, start=1):
+        last = frame
+        if numbered(path):
+            name = _NUMBERED.sub(lambda number: number[0] % (count - 1), path.name, count=1)
+            with replacing(path.with_name(name)) as temporary:
+                image.fromarray(frame).save(temporary)
+    if last is None:
+        raise FlappyError(f"{path}: no pictures to write")
+    if numbered(path):
+        return count
+    with replacing(path) as temporary:
+        image.fromarray(last).save(temporary)
+    return 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Run `command` and return its exit code; whatever goes wrong on the user's side is one line on stderr."""
+    """Run `command` and return its exit code; whatever goes wrong on the user's side is one line on stderr.
+
+    SIGTERM ends it like Ctrl-C does, cleaning up behind itself, with 143.
+    """
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         code = command()
         sys.stdout.flush()
@@ -41,6 +48,10 @@ def guarded(command: Callable[[], int]) -> int:
         return 130
 
 
+def _terminate(*_: object) -> None:
+    raise SystemExit(128 + signal.SIGTERM)
+
+
 def _complain(error: Exception, code: int) -> int:
     print(f"flappybird: {error}", file=sys.stderr)
     return code
@@ -54,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_demo(commands)
     _add_episodes(commands)
+    _add_play(commands)
     _add_serve(commands)
     _add_verify(commands)
     return parser
@@ -94,6 +106,40 @@ def _episodes(args: argparse.Namespace) -> int:
         written += 1
     print(f"{written} of {len(run.rows)} episodes written to {args.output}" + _damaged(run.damaged))
     return 0 if written == len(run.rows) else 1
+
+
+def _add_play(commands: Any) -> None:
+    play = commands.add_parser("play", help="play by keyboard (space, up or click), or let a built-in policy play")
+    play.add_argument("--policy", metavar="NAME", help="noop, random, heuristic or planner plays instead, without a window")
+    play.add_argument("--seed", type=int, default=0, help="the course (default: 0)")
+    play.add_argument(
+        "--config", action="append", default=[], metavar="CONFIG", help="JSON, a file that holds it, or name=value; repeatable"
+    )
+    play.add_argument("--max-turns", type=int, default=300, metavar="N", help="the limit on ticks (default: 300)")
+    play.add_argument("--tps", type=float, default=20.0, metavar="N", help="ticks per second at the keyboard (default: 20)")
+    play.add_argument("--save", type=Path, metavar="FILE", help="write the episode, in the format of a model's")
+    play.set_defaults(command=_play)
+
+
+def _play(args: argparse.Namespace) -> int:
+    from flappybird.options import read_config
+    from flappybird.rollout import Rules
+
+    config, rules = read_config(args.config), Rules(max_turns=args.max_turns)
+    if args.policy is None:
+        from render.play import play
+
+        print(play(config, args.seed, rules, args.tps, args.save).told())
+        return 0
+
+    from flappybird.episode import save
+    from flappybird.solo import fly, told
+
+    episode = fly(args.policy, config, args.seed, rules)
+    if args.save is not None:
+        save(episode, args.save)
+    print(told(episode))
+    return 0
 
 
 def _add_serve(commands: Any) -> None:

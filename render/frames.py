@@ -17,8 +17,7 @@ import numpy as np
 from flappybird.episode import Episode, replay
 from flappybird.errors import ConfigError
 from flappybird.game import Outcome, State
-from flappybird.units import to_units
-from render.lettering import line_height, measure, shorten, write
+from render.lettering import measure, shorten, write
 from render.scene import DEFAULT_SIZE, FAINT, PAPER, Frame, Moment, Overlay, Scene, Size, check_size
 from render.sdl import pygame
 
@@ -197,6 +196,3 @@ def grid_frames(tracks: Sequence[Track], pace: Pace, size: Size = DEFAULT_SIZE, 
             yield page.copy()
 
     return stream()
-
-
-__all__ = ["TICKS_PER_SECOND", "Pace", "Track", "frames", "grid_frames", "line_height", "to_units"]

@@ -256,6 +256,10 @@ class Scene:
         self._draw_overlay(moment)
         canvas.set_clip(None)
 
+    def cover(self, rect: Any) -> None:
+        """Note that somebody drew on the canvas in `rect`; the next picture begins without it."""
+        self._moved.append(rect)
+
     def _put(self, sprite: Any, at: tuple[int, int], area: Any = None) -> None:
         self._moved.append(self.canvas.blit(sprite, at, area))
 

@@ -43,7 +43,7 @@ def _read(text: str) -> dict[str, Any]:
             return dict(_pair(part) for part in stripped.split(","))
         found = read_json(Path(stripped), LARGEST)
     if not isinstance(found, dict):
-        raise ConfigError(f"config = {show(text, 120)}: must be an object of FlappyConfig fields, such as {{\"gravity\": -0.25}}")
+        raise ConfigError(f'config = {show(text, 120)}: must be an object of FlappyConfig fields, such as {{"gravity": -0.25}}')
     return found
 
 

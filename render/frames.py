@@ -1,7 +1,7 @@
 """An episode → a stream of pictures, one at a time: nothing is kept, whatever the length.
 
-Time is the episode's: a tick lasts 1/`TICKS_PER_SECOND` s at normal speed, and a clip of n ticks lasts exactly n of them. The picture that
-is shown for a stretch of time is that of the tick at its end, so that the last picture is the last state.
+Time is the episode's: a tick lasts 1/`TICKS_PER_SECOND` s at normal speed, and a clip of n ticks lasts exactly n of them. The
+picture that is shown for a stretch of time is that of the tick at its end, so that the last picture is the last state.
 """
 
 from __future__ import annotations
@@ -141,7 +141,9 @@ class Pace(NamedTuple):
         return cls((*shown, *[stop] * round(hold * rate)), rate)
 
 
-def frames(track: Track, pace: Pace, size: Size = DEFAULT_SIZE, overlay: Overlay = Overlay(), ghosts: Sequence[Track] = ()) -> Iterator[Frame]:
+def frames(
+    track: Track, pace: Pace, size: Size = DEFAULT_SIZE, overlay: Overlay = Overlay(), ghosts: Sequence[Track] = ()
+) -> Iterator[Frame]:
     """Yield the pictures of an episode at a pace, each freshly owned: (height, width, 3), uint8.
 
     Raises:

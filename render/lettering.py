@@ -1,7 +1,7 @@
 """Text on pictures: any string at all, in the one font that ships with pygame.
 
-Models write every script, emoji, control characters and halves of surrogate pairs. What the font has is drawn, what it lacks becomes a
-box that names the code point, and what has no picture (controls, direction marks) is left out; nothing raises.
+Models write every script, emoji, control characters and halves of surrogate pairs. What the font has is drawn, what it lacks
+becomes a box that names the code point, and what has no picture (controls, direction marks) is left out; nothing raises.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def measure(text: str, size: int) -> int:
 
 
 def _advance(text: str, size: int) -> int:
-    return round(sum(metrics[4] for metrics in _font().get_metrics(text, size=size)))
+    advances: list[float] = [metrics[4] for metrics in _font().get_metrics(text, size=size)]
+    return round(sum(advances))
 
 
 def line_height(size: int) -> int:

@@ -49,8 +49,8 @@ PIPE: tuple[tuple[float, Color], ...] = (
     (0.74, (124, 186, 60)),
     (1.00, (94, 150, 42)),
 )
-"""Across a pipe from its left edge to its right: where each shade ends, as a share of the width. Few and flat, because what is flat
-does not change as it moves, and what does not change takes no room in a video."""
+"""Across a pipe from its left edge to its right: where each shade ends, as a share of the width. Few and flat,
+because what is flat does not change as it moves, and what does not change takes no room in a video."""
 PIPE_EDGE: Color = (48, 84, 28)
 BODY: Color = (250, 200, 50)
 BELLY: Color = (252, 228, 140)
@@ -251,8 +251,8 @@ class Scene:
             self._draw_pipe(pipe)
         self._draw_ground(moment.state.tick)
         for number, ghost in enumerate(moment.ghosts):
-            self._draw_bird(ghost, 1 + number % len(GHOSTS))
-        self._draw_bird(moment.state, 0)
+            self._draw_bird(ghost, 1 + number % len(GHOSTS), moment.state.tick)
+        self._draw_bird(moment.state, 0, moment.state.tick)
         self._draw_overlay(moment)
         canvas.set_clip(None)
 
@@ -281,9 +281,10 @@ class Scene:
         slip = round(tick * self.course.physics.speed * self.view.scale / UNITS) % self._stripe
         self.canvas.blit(self._grass, (self._game.left, self._floor), (slip, 0, self._game.width, self._grass.get_height()))
 
-    def _draw_bird(self, state: State, plumage: int) -> None:
-        sprite = self._bird(state.velocity, plumage)
-        x, y = self.view.x(self.course.physics.bird_x), self.view.y(state.y)
+    def _draw_bird(self, state: State, plumage: int, tick: int) -> None:
+        sprite, physics = self._bird(state.velocity, plumage), self.course.physics
+        # A bird that ended before `tick` stays behind where it did.
+        x, y = self.view.x(physics.bird_x - (tick - state.tick) * physics.speed), self.view.y(state.y)
         self._put(sprite, (x - sprite.get_width() // 2, y - sprite.get_height() // 2))
 
     # What is written over and beside it.
@@ -333,8 +334,9 @@ class Scene:
     @property
     def _line_top(self) -> int:
         """Where the line on the soil begins."""
-        top = self._floor + self._grass.get_height()
-        return top + max(self._game.bottom - top - line_height(self._text), 0) // 2
+        top: int = self._floor + self._grass.get_height()
+        room: int = self._game.bottom - top - line_height(self._text)
+        return top + max(room, 0) // 2
 
     def _sign(self, back: Any) -> None:
         """Write seed and player on the soil, as far as there is room beside the facts that change."""
@@ -342,7 +344,9 @@ class Scene:
         text = f"seed {self.course.seed}" + (f" · {self.player}" if self.player else "")
         if room >= measure("seed 0…", self._text):
             text = shorten(text, self._text, room)
-            back.blit(write(text, self._text, INK), (self._game.right - self._text // 2 - measure(text, self._text), self._line_top))
+            back.blit(
+                write(text, self._text, INK), (self._game.right - self._text // 2 - measure(text, self._text), self._line_top)
+            )
 
     def _facts(self, moment: Moment) -> tuple[str, ...]:
         tick, y, velocity = moment.state
@@ -376,7 +380,7 @@ class Scene:
             y += line * 5 // 4
             facts = [f"seed {self.course.seed}", *self._facts(moment)]
             if beside:
-                for left, right in (facts[:2], facts[2:4], facts[4:]+[""]):
+                for left, right in (facts[:2], facts[2:4], facts[4:] + [""]):
                     self._put(write(shorten(left, size, width if not right else width // 2 - pad), size, FAINT), (x, y))
                     if right:
                         self._put(write(right, size, FAINT), (x + width // 2, y))
@@ -398,7 +402,8 @@ class Scene:
         lines = (room.bottom - pad - y) // line
         if self.overlay.thought and moment.thought and lines > 0:
             note = self._note(
-                ("panel", moment.thought, size, lines), lambda: self._lines(wrap(moment.thought, size, width, lines), size, SAID, PAPER)
+                ("panel", moment.thought, size, lines),
+                lambda: self._lines(wrap(moment.thought, size, width, lines), size, SAID, PAPER),
             )
             self._put(note, (x, y))
 
@@ -489,7 +494,14 @@ class Scene:
         for at, y, wide in ((0.13, 5.2, 2.6), (0.44, 9.4, 2.0), (0.66, 3.6, 3.0), (0.9, 8.0, 2.2)):
             for shift, share in ((-0.62, 0.55), (-0.1, 0.85), (0.5, 0.62)):
                 middle = at * width * many + shift * wide * unit
-                self._blob(big, CLOUD, middle, (y - share * 0.4 * wide * 0.5) * unit, share * wide * 0.62 * unit, share * wide * 0.48 * unit)
+                self._blob(
+                    big,
+                    CLOUD,
+                    middle,
+                    (y - share * 0.4 * wide * 0.5) * unit,
+                    share * wide * 0.62 * unit,
+                    share * wide * 0.48 * unit,
+                )
             rect = pygame.Rect(0, 0, wide * 2.2 * unit, wide * 0.42 * unit)
             rect.center = round(at * width * many), round(y * unit)
             pygame.draw.rect(big, CLOUD, rect, border_radius=rect.height // 2)
@@ -604,4 +616,3 @@ def told(ended: Outcome) -> str:
 def _mix(one: Color, other: Color, share: float) -> Color:
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(one, other, strict=True))
     return red, green, blue
-

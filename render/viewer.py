@@ -97,7 +97,14 @@ class _Show:
     """What `view` keeps while the window is open."""
 
     def __init__(
-        self, track: Track, deck: Deck, size: Size, overlay: Overlay, ghosts: Sequence[Track], window: Window, record: Record | None
+        self,
+        track: Track,
+        deck: Deck,
+        size: Size,
+        overlay: Overlay,
+        ghosts: Sequence[Track],
+        window: Window,
+        record: Record | None,
     ) -> None:
         self.track, self.deck, self.size, self.overlay = track, deck, size, overlay
         self.ghosts, self.window, self.record = ghosts, window, record
@@ -199,12 +206,16 @@ class _Show:
             for dx in (-4, 2):
                 picture.fill(SAID, (STRIP // 2 + dx, middle - 6, 3, 12))
         else:
-            pygame.draw.polygon(picture, SAID, [(STRIP // 2 - 4, middle - 7), (STRIP // 2 - 4, middle + 7), (STRIP // 2 + 7, middle)])
+            pygame.draw.polygon(
+                picture, SAID, [(STRIP // 2 - 4, middle - 7), (STRIP // 2 - 4, middle + 7), (STRIP // 2 + 7, middle)]
+            )
         text = f"{deck.tick}/{deck.last}  {deck.speed:g}x"
         picture.blit(write(text, 14, SAID), (self.size[0] - measure(text, 14) - 12, middle - line_height(14) // 2))
         if self.clip is not None:
             pygame.draw.circle(picture, ALARM, (self.size[0] - measure(text, 14) - 28, middle), 6)
-        self.window.title(_title(self.track, deck) + (" · recording" if self.clip is not None else f" · {self.news}" if self.news else ""))
+        self.window.title(
+            _title(self.track, deck) + (" · recording" if self.clip is not None else f" · {self.news}" if self.news else "")
+        )
         self.window.show(picture)
 
 

@@ -11,6 +11,8 @@ import os
 import re
 import shutil
 import struct
+import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -71,8 +73,10 @@ def check_target(path: Path) -> str:
         raise ConfigError(f"{path}: unknown extension {show(path.suffix)}, must be one of {', '.join(SUFFIXES)}")
     if suffix == ".mp4":
         _ffmpeg()
-    else:
+    elif suffix == ".gif":
         _pillow()
+    else:
+        _imageio()
     if not path.parent.is_dir():
         raise FlappyError(f"{path}: there is no folder {path.parent}")
     if path.is_dir():
@@ -125,46 +129,45 @@ def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, qu
     """Write H.264 that every browser plays (yuv420p, index first) and return the number of pictures."""
     if quality not in QUALITIES:
         raise ConfigError(f"quality = {show(quality)}: must be one of {', '.join(QUALITIES)}")
-    imageio_ffmpeg = _ffmpeg()
+    command = [_ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24"]
+    command += ["-s", f"{size[0]}x{size[1]}", "-r", str(fps), "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p"]
+    command += [*QUALITIES[quality], "-movflags", "+faststart"]
     count = 0
-    with replacing(path) as temporary:
-        encoder = imageio_ffmpeg.write_frames(
-            str(temporary),
-            size,
-            fps=fps,
-            codec="libx264",
-            quality=None,
-            macro_block_size=2,  # or it scales the picture to a multiple of 16
-            ffmpeg_log_level="quiet",
-            output_params=[*QUALITIES[quality], "-movflags", "+faststart"],
+    with replacing(path) as temporary, tempfile.TemporaryFile() as complaints:
+        # Run by us and not by imageio's generator, which leaves an encoder that is stopped unreaped, its complaints unread.
+        encoder = subprocess.Popen(
+            [*command, os.path.abspath(temporary)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=complaints,
+            start_new_session=True,  # Ctrl-C is for us to handle
         )
-        encoder.send(None)
+        assert encoder.stdin is not None
         try:
-            for frame in frames:
-                encoder.send(np.ascontiguousarray(frame))
-                count += 1
-        except BaseException as error:
-            # The encoder ends at once: what it has so far is thrown away anyway.
-            with contextlib.suppress(BaseException):
-                encoder.throw(KeyboardInterrupt)
-            if isinstance(error, OSError):
-                raise _encoder_failed(path) from None
+            with contextlib.suppress(BrokenPipeError):  # it gave up: its return code says so
+                for frame in frames:
+                    encoder.stdin.write(np.ascontiguousarray(frame).data)
+                    count += 1
+            with contextlib.suppress(BrokenPipeError):
+                encoder.stdin.close()
+            encoder.wait()
+        except BaseException:
+            encoder.kill()
+            with contextlib.suppress(BrokenPipeError):
+                encoder.stdin.close()
+            encoder.wait()
             raise
-        encoder.close()
-        if not playable(temporary):
-            raise _encoder_failed(path)
+        if encoder.returncode or not playable(temporary):
+            complaints.seek(0)
+            said = complaints.read(10_000).decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
+            raise FlappyError(f"{path}: ffmpeg gave up: {show(said[-1], 200)}")
     return count
-
-
-def _encoder_failed(path: Path) -> FlappyError:
-    room = shutil.disk_usage(path.parent).free
-    why = "the disk is full" if room < 1_000_000 else "ffmpeg gave up; the ffmpeg in use may lack libx264"
-    return FlappyError(f"{path}: could not be written: {why}")
 
 
 def boxes(path: Path) -> list[str]:
     """Return the names of the outermost boxes of an MP4 file, in order; what is cut off ends the list with `?`."""
-    found, end = [], path.stat().st_size
+    found: list[str] = []
+    end = path.stat().st_size
     with open(path, "rb") as file:
         at = 0
         while at + 8 <= end:
@@ -187,28 +190,33 @@ def playable(path: Path) -> bool:
     return {"ftyp", "moov", "mdat"} <= set(found) and "?" not in found and found.index("moov") < found.index("mdat")
 
 
-def _ffmpeg() -> Any:
+def _ffmpeg() -> str:
+    """Return the path of the ffmpeg that imageio brings, or that IMAGEIO_FFMPEG_EXE names."""
     try:
         import imageio_ffmpeg
     except ImportError:
-        raise MissingPart("imageio-ffmpeg is not installed, and MP4 needs it: pip install 'flappybird[videos]', or write a .gif") from None
+        raise MissingPart(
+            "imageio-ffmpeg is not installed, and MP4 needs it: pip install 'flappybird[videos]', or write a .gif"
+        ) from None
     asked = os.environ.get("IMAGEIO_FFMPEG_EXE")
     try:
-        program = imageio_ffmpeg.get_ffmpeg_exe()
+        program: str | None = shutil.which(imageio_ffmpeg.get_ffmpeg_exe())
     except RuntimeError:
         program = None
-    if program and shutil.which(program):
-        return imageio_ffmpeg
+    if program:
+        return program
     if asked:
         raise MissingPart(f"no ffmpeg at IMAGEIO_FFMPEG_EXE={asked}, and MP4 needs one: correct or unset it, or write a .gif")
-    raise MissingPart("imageio-ffmpeg brings no ffmpeg for this platform: install ffmpeg or set IMAGEIO_FFMPEG_EXE, or write a .gif")
+    raise MissingPart(
+        "imageio-ffmpeg brings no ffmpeg for this platform: install ffmpeg or set IMAGEIO_FFMPEG_EXE, or write a .gif"
+    )
 
 
 # --- GIF ----------------------------------------------------------------------------------------------------------
 
 
 def write_gif(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, samples: Iterable[Frame] = ()) -> int:
-    """Write a GIF that loops and return the number of pictures: one palette, only what changed, the total time exact to 1/100 s."""
+    """Write a GIF that loops: one palette, only what changes, the total time exact to 1/100 s. Return the number of pictures."""
     if fps > GIF_FPS:
         raise ConfigError(f"fps = {float(fps):g}: a GIF plays at most {GIF_FPS} pictures per second")
     image, gif = _pillow()
@@ -265,11 +273,20 @@ def _pillow() -> tuple[Any, Any]:
     try:
         from PIL import GifImagePlugin, Image
     except ImportError:
-        raise MissingPart("pillow is not installed, and GIF and PNG need it: pip install 'flappybird[videos]'") from None
+        raise MissingPart("pillow is not installed, and GIF needs it: pip install 'flappybird[videos]'") from None
     return Image, GifImagePlugin
 
 
 # --- PNG ----------------------------------------------------------------------------------------------------------
+
+
+def _imageio() -> Any:
+    try:
+        import imageio.v3
+    except ImportError:
+        raise MissingPart("imageio is not installed, and PNG needs it: pip install 'flappybird[videos]'") from None
+    return imageio.v3
+
 
 _NUMBERED = re.compile(r"%0?\d*d")
 
@@ -281,18 +298,20 @@ def numbered(path: Path) -> bool:
 
 def write_png(path: Path, frames: Iterable[Frame]) -> int:
     """Write the last picture, or each under its number where the name holds one; return how many."""
-    image, _ = _pillow()
+    imageio = _imageio()
     last, count = None, 0
     for count, frame in enumerate(frames, start=1):
         last = frame
         if numbered(path):
-            name = _NUMBERED.sub(lambda number: number[0] % (count - 1), path.name, count=1)
+            number = _NUMBERED.search(path.name)
+            assert number is not None
+            name = f"{path.name[: number.start()]}{number[0] % (count - 1)}{path.name[number.end() :]}"
             with replacing(path.with_name(name)) as temporary:
-                image.fromarray(frame).save(temporary)
+                imageio.imwrite(temporary, frame, extension=".png")
     if last is None:
         raise FlappyError(f"{path}: no pictures to write")
     if numbered(path):
         return count
     with replacing(path) as temporary:
-        image.fromarray(last).save(temporary)
+        imageio.imwrite(temporary, last, extension=".png")
     return 1

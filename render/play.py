@@ -228,7 +228,7 @@ def _show(session: Session, scene: Scene, window: Window) -> None:
     }[session.phase]
     if said:
         _say(scene, [said, *([f"best on seed {session.seed}: {best}"] if best is not None else [])])
-    window.title(f"flappybird · seed {session.seed} · tick {game.tick}" + (f" · best {best}" if best is not None else ""))
+    window.title(f"flappybird - seed {session.seed} - tick {game.tick}" + (f" - best {best}" if best is not None else ""))
     window.show(scene.canvas)
 
 

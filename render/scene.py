@@ -68,7 +68,7 @@ FAINT: Color = (148, 164, 190)
 ALARM: Color = (228, 74, 62)
 AMBER: Color = (244, 172, 54)
 
-WIDEST = ("tick 0000", "y -0.00", "vel -0.00", "gap -0.00 to 0.00")
+WIDEST = ("tick 0000", "y -00.00", "vel -0.00", "gap -0.00 to 0.00")
 """What the HUD's columns have room for."""
 
 # --- what is drawn ------------------------------------------------------------------------------------------------

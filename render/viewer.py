@@ -90,7 +90,7 @@ def view(
 
 
 def _title(track: Track, deck: Deck) -> str:
-    return f"flappybird · {track.name[:60]} · seed {track.course.seed} · tick {deck.tick}/{track.last} · {deck.speed:g}x"
+    return f"flappybird - {track.name[:60]} - seed {track.course.seed} - tick {deck.tick}/{track.last} - {deck.speed:g}x"
 
 
 class _Show:
@@ -214,7 +214,7 @@ class _Show:
         if self.clip is not None:
             pygame.draw.circle(picture, ALARM, (self.size[0] - measure(text, 14) - 28, middle), 6)
         self.window.title(
-            _title(self.track, deck) + (" · recording" if self.clip is not None else f" · {self.news}" if self.news else "")
+            _title(self.track, deck) + (" - recording" if self.clip is not None else f" - {self.news}" if self.news else "")
         )
         self.window.show(picture)
 

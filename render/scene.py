@@ -608,6 +608,7 @@ def told(ended: Outcome) -> str:
         Reason.TICK_LIMIT: "Survived to the tick limit",
         Reason.MALFORMED: "Stopped: too many invalid replies",
         Reason.ABORTED: "Aborted by the player",
+        Reason.CONTEXT: "Stopped: the model's context is full",
         Reason.ERROR: "Stopped by an error",
     }[ended.reason]
     return f"{what}, tick {ended.tick}"

@@ -43,7 +43,7 @@ class Palette:
         """uint8, (n, 3); colour i has index i + 1."""
         # Index by packed colour, 0 where it was not asked for yet; of its 16 MB only the pages in use exist.
         self._index: Indices = np.zeros(1 << 24, np.uint8)
-        self._index[pack(colors[None])[0]] = np.arange(1, len(colors) + 1)
+        self._index[pack(colors)] = np.arange(1, len(colors) + 1)
 
     def index(self, keys: Keys) -> Indices:
         """Return the index of the colour nearest to each of `keys`, see `pack`."""
@@ -62,11 +62,9 @@ class Palette:
         return bytes(3) + self.colors.tobytes() + bytes(3 * (COLORS - len(self.colors)))
 
 
-def pack(frame: Frame) -> Keys:
-    """Return a whole number for each pixel's colour: uint32, (height, width)."""
-    wide = np.zeros((*frame.shape[:2], 4), np.uint8)
-    wide[..., :3] = frame
-    return wide.view("<u4")[..., 0]
+def pack(colors: Frame) -> Keys:
+    """Return a whole number for each colour: (…, 3) uint8 to (…) uint32."""
+    return colors[..., 0].astype(np.uint32) | colors[..., 1].astype(np.uint32) << 8 | colors[..., 2].astype(np.uint32) << 16
 
 
 def unpack(keys: Keys) -> Frame:

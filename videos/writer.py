@@ -235,9 +235,12 @@ def write_gif(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, sa
         waiting: tuple[Any, tuple[int, int]] | None = None
         since = 0  # 1/100 s at which the waiting picture appeared
         for frame in _chain(first, stream):
-            keys = pack(frame)
-            changed = np.ones(keys.shape, bool) if shown is None else keys != shown
-            shown = keys
+            if shown is None:
+                changed = np.ones(frame.shape[:2], bool)
+            else:
+                differs = frame != shown
+                changed = differs[..., 0] | differs[..., 1] | differs[..., 2]
+            shown = frame
             rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
             if len(rows):
                 now = round(100 * count / fps)
@@ -245,8 +248,9 @@ def write_gif(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, sa
                     _put(file, gif, waiting, now - since)
                 since = now
                 area = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
-                part = np.full(keys[area].shape, CLEAR, np.uint8)
-                part[changed[area]] = palette.index(keys[area][changed[area]])
+                mask = changed[area]
+                part = np.full(mask.shape, CLEAR, np.uint8)
+                part[mask] = palette.index(pack(frame[area][mask]))
                 waiting = image.fromarray(part), (int(columns[0]), int(rows[0]))
             count += 1
         assert waiting is not None

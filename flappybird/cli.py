@@ -28,7 +28,8 @@ def guarded(command: Callable[[], int]) -> int:
 
     SIGTERM ends it like Ctrl-C does, cleaning up behind itself, with 143.
     """
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if ours:
         signal.signal(signal.SIGTERM, _terminate)
     try:
         code = command()
@@ -46,9 +47,13 @@ def guarded(command: Callable[[], int]) -> int:
         return _complain(error, 1)
     except KeyboardInterrupt:
         return 130
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _terminate(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: clearing away is not to be cut short
     raise SystemExit(128 + signal.SIGTERM)
 
 

@@ -164,6 +164,7 @@ def _watch() -> None:
 
 
 def _stop(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: clearing away is not to be cut short
     raise SystemExit(128 + signal.SIGTERM)
 
 

@@ -64,7 +64,9 @@ class Palette:
 
 def pack(colors: Frame) -> Keys:
     """Return a whole number for each colour: (…, 3) uint8 to (…) uint32."""
-    return colors[..., 0].astype(np.uint32) | colors[..., 1].astype(np.uint32) << 8 | colors[..., 2].astype(np.uint32) << 16
+    wide = colors.astype(np.uint32)
+    packed: Keys = wide[..., 0] | wide[..., 1] << np.uint32(8) | wide[..., 2] << np.uint32(16)
+    return packed
 
 
 def unpack(keys: Keys) -> Frame:

@@ -157,6 +157,8 @@ def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, qu
                 encoder.stdin.close()
             encoder.wait()
             raise
+        if not count:
+            raise FlappyError(f"{path}: no pictures to write")
         if encoder.returncode or not playable(temporary):
             complaints.seek(0)
             said = complaints.read(10_000).decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]

@@ -29,7 +29,7 @@ class Shot(NamedTuple):
 
 
 SHOTS = {
-    "passes.gif": Shot("planner", 7, (480, 300), Timing(fps=15, start=75, stop=190)),
+    "passes.gif": Shot("planner", 7, (480, 300), Timing(fps=15, start=75, stop=180)),
     "crash.gif": Shot("heuristic", 3, (480, 300), Timing(fps=15, start=185, hold=2.0)),
     "race.gif": Shot(
         "heuristic", 3, (360, 300), Timing(fps=15, start=125, hold=1.0), Overlay(thought=False, hud=False), ghost="planner"

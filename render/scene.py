@@ -328,7 +328,7 @@ class Scene:
         x = self._game.left + self._text // 2
         for fact, width in zip(self._facts(moment), self._columns, strict=True):
             if x + width <= self._game.right:
-                self._put(write(fact, self._text, INK), (x, self._line_top))
+                self._put(write(fact, self._text, INK, SOIL[0]), (x, self._line_top))
                 x += width
 
     @property
@@ -376,17 +376,17 @@ class Scene:
         line, x, y, width = line_height(size), room.left + pad, room.top + pad, room.width - 2 * pad
         if self.overlay.hud:
             who = self.player or "flappybird"
-            self._put(write(shorten(who, size, width), size, WHITE), (x, y))
+            self._put(write(shorten(who, size, width), size, WHITE, PAPER), (x, y))
             y += line * 5 // 4
             facts = [f"seed {self.course.seed}", *self._facts(moment)]
             if beside:
                 for left, right in (facts[:2], facts[2:4], facts[4:] + [""]):
-                    self._put(write(shorten(left, size, width if not right else width // 2 - pad), size, FAINT), (x, y))
+                    self._put(write(shorten(left, size, width if not right else width // 2 - pad), size, FAINT, PAPER), (x, y))
                     if right:
-                        self._put(write(right, size, FAINT), (x + width // 2, y))
+                        self._put(write(right, size, FAINT, PAPER), (x + width // 2, y))
                     y += line * 9 // 8
             else:
-                self._put(write(shorten("   ".join(facts), size, width), size, FAINT), (x, y))
+                self._put(write(shorten("   ".join(facts), size, width), size, FAINT, PAPER), (x, y))
                 y += line * 9 // 8
             y += line // 3
             self._moved.append(pygame.draw.line(self.canvas, RULE, (x, y), (x + width, y)))

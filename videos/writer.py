@@ -254,11 +254,11 @@ def write_gif(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, sa
                 if waiting is not None:
                     _put(file, gif, waiting, now - since)
                 since = now
-                area = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
-                mask = changed[area]
-                part = np.full(mask.shape, CLEAR, np.uint8)
-                part[mask] = palette.index(pack(frame[area][mask]))
-                waiting = image.fromarray(part), (int(columns[0]), int(rows[0]))
+                indices = np.full(changed.size, CLEAR, np.uint8)
+                where = np.flatnonzero(changed)
+                indices[where] = palette.index(pack(frame.reshape(-1, 3).take(where, axis=0)))
+                part = indices.reshape(changed.shape)[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+                waiting = image.fromarray(np.ascontiguousarray(part)), (int(columns[0]), int(rows[0]))
             count += 1
         assert waiting is not None
         _put(file, gif, waiting, max(round(100 * count / fps) - since, 2))

@@ -147,7 +147,7 @@ class Physics(NamedTuple):
         return (drawn - self.gap_choices // 2) * HUNDREDTH
 
     def gap_height(self, number: int) -> int:
-        """Return the gap height (units) of pipe `number`: easy, then linear over the ramp, then base; rounded to 0.01, halves up."""
+        """Return the gap height (units) of pipe `number`: easy, linear over the ramp, then base; rounded to 0.01, halves up."""
         done = min(number - self.easy_pipes, self.ramp_pipes)
         if done < 0:
             return self.easy_height

@@ -7,7 +7,7 @@ course as everywhere; what this module leaves to others is words, rewards and fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,13 +39,14 @@ class FlappyBatch:
     >>> terminated, truncated = batch.step(np.zeros(1024, bool))
 
     A game that has ended stands still until it is reset. With `autoreset` its next step is the reset instead: the action
-    is ignored and the game stands at tick 0 of its next course, seed + N.
+    is ignored and the game stands at tick 0 of its next course.
 
     Args:
         config: the world; None for the card's defaults.
         seeds: N whole numbers from 0 to 2**53 - 1, one course each.
         max_ticks: every game is truncated after this many ticks; None for no limit.
-        autoreset: whether ended games begin anew by themselves.
+        autoreset: whether ended games begin anew by themselves: with True on the course seed + N, with a function on
+            what it makes of the seeds of those games.
 
     Raises:
         ConfigError: seeds or limit are no such numbers.
@@ -57,7 +58,7 @@ class FlappyBatch:
         seeds: Sequence[int] | NDArray[Any] = (0,),
         *,
         max_ticks: int | None = None,
-        autoreset: bool = False,
+        autoreset: bool | Callable[[Ints], Ints] = False,
     ) -> None:
         self.config = config or FlappyConfig()
         self.physics = physics = Physics.of(self.config)
@@ -156,7 +157,7 @@ class FlappyBatch:
         # Games that had ended before begin anew, or stand still.
         if len(ended):
             if self.autoreset:
-                self.reset(ended)
+                self.reset(ended, self.autoreset(self.seeds[ended]) if callable(self.autoreset) else None)
             else:
                 self._stand_still(ended, *before)
         over = self.terminated | self.truncated
@@ -255,12 +256,14 @@ class FlappyBatch:
     @property
     def gap_y(self) -> NDArray[np.int32]:
         """Centres of the gaps of the next pipes, on screen or not, in units; int32, (N,)."""
-        return self._gap_y[0]
+        centres: NDArray[np.int32] = self._gap_y[0]
+        return centres
 
     @property
     def gap_height(self) -> NDArray[np.int32]:
         """Heights of the gaps of the next pipes, in units; int32, (N,)."""
-        return self._gap_height[0]
+        heights: NDArray[np.int32] = self._gap_height[0]
+        return heights
 
     def observe(self) -> Floats:
         """Return what each player sees, as numbers: float32, (N, 8), see `FEATURES`."""

@@ -16,9 +16,6 @@ from flappybird.units import HUNDREDTH, to_units
 MAX_SEED = 2**53 - 1
 """Seeds run from 0 to this: every whole number that JSON and JavaScript keep exactly."""
 
-FIRST_TRAINING_SEED = 2**40
-"""Training plays the seeds from here on, evaluation those below, so that no model is measured on what it has seen."""
-
 MAX_TICK = 2**40
 """No course is asked for ticks past this."""
 

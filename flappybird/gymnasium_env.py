@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 
 from flappybird.batch import FEATURES, FlappyBatch
 from flappybird.config import FlappyConfig
-from flappybird.course import FIRST_TRAINING_SEED, MAX_SEED, Physics, check_seed
+from flappybird.course import MAX_SEED, Physics, check_seed
 from flappybird.errors import ConfigError, MissingPart, show, unknown_name
-from flappybird.game import FlappyGame, Outcome, check_ticks
+from flappybird.game import FlappyGame, Outcome, State, check_ticks
 from flappybird.levels import level
 from flappybird.rewards import SURVIVAL_BASE, SURVIVAL_RAMP, SURVIVAL_RAMP_TICKS, WEIGHTS
+from flappybird.settings import TRAIN_SEEDS
 from flappybird.units import UNITS, to_float
 
 try:
@@ -123,16 +124,21 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
         self._pictures: _Pictures | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Begin a game: on the course `seed`, or on one drawn from the training range. `options` are ignored."""
+        """Begin a game: on the course `seed`, or on one drawn from the training range.
+
+        `options` may hold a `state`, a `game.State` to begin in instead of the beginning.
+        """
         super().reset(seed=seed)
         if seed is None:
-            seed = int(self.np_random.integers(FIRST_TRAINING_SEED, MAX_SEED, endpoint=True))
-        self.game = FlappyGame(self.config, check_seed(seed), max_ticks=self.max_turns)
+            seed = int(self.np_random.integers(TRAIN_SEEDS, MAX_SEED, endpoint=True))
+        state = State(*(options or {}).get("state", State()))
+        self.game = FlappyGame(self.config, check_seed(seed), max_ticks=self.max_turns, state=state)
         self._numbers = np.zeros(len(FEATURES), np.float32)
+        self._score = self.game.score
         self._look_ahead(self.game)
         if self.render_mode == "human":
             self.render()
-        return self._observation(self.game), {"seed": seed, "tick": 0, "score": 0}
+        return self._observation(self.game), {"seed": seed, "tick": state.tick, "score": self._score}
 
     def step(self, action: Any) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
         """Play one tick.
@@ -168,8 +174,6 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
         """Note down what stays the same until the next pipe appears or is passed."""
         course, physics, tick = game.course, game.course.physics, game.tick
         number = course.passed(tick)
-        if tick == 0:
-            self._score = number
         self._passes = physics.spawn_tick(number) + physics.pass_age
         self._changes = min(self._passes, physics.spawn_tick(course.physics.newest(tick) + 1))
         away = physics.world_w - physics.bird_x
@@ -298,7 +302,7 @@ class FlappyBirdVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int64], NDAr
         return self.batch.observe(), rewards, terminated, truncated, self._info(self.batch)
 
     def _fresh(self, seeds: NDArray[np.int64]) -> NDArray[np.int64]:
-        drawn: NDArray[np.int64] = self.np_random.integers(FIRST_TRAINING_SEED, MAX_SEED, size=len(seeds), endpoint=True)
+        drawn: NDArray[np.int64] = self.np_random.integers(TRAIN_SEEDS, MAX_SEED, size=len(seeds), endpoint=True)
         return drawn
 
     def _info(self, batch: FlappyBatch) -> dict[str, Any]:

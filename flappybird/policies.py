@@ -166,6 +166,10 @@ def search(sight: Sight, state: State, survival: Survival | None = None) -> Choi
     return Choice(flap_late(sight, state).tap, "nothing lives past the pipes in sight, so as long as it goes")
 
 
+CHOICES: dict[str, Callable[[Sight, State], Choice]] = {"heuristic": flap_late, "planner": search}
+"""How those policies choose that know what they do, by name."""
+
+
 def _explained(config: FlappyConfig, choose: Callable[[Sight, State], Choice]) -> Policy:
     """Return the policy that makes these choices and gives the numbers with the reason."""
     physics = Physics.of(config)
@@ -198,7 +202,7 @@ def play(name: str, config: FlappyConfig, seed: int, max_ticks: int, dice: int |
         dice: the seed of the policy itself, see `make_policy`.
     """
     game = FlappyGame(config, seed, max_ticks=max_ticks)
-    if name not in ("heuristic", "planner"):
+    if name not in CHOICES:
         policy = make_policy(name, config, dice)
         while game.outcome is None:
             game.step(policy(game.observation()).tap)

@@ -195,7 +195,7 @@ def _demonstrate(plan: Plan, name: str, seed: int) -> Demonstration | None:
 
 
 def _off_course(plan: Plan, config: FlappyConfig, seed: int, dice: random.Random) -> State:
-    """Return a state that random flying has led to on the course `seed` and that can be survived; the beginning if there is none."""
+    """Return a survivable state that random flying has led to on the course `seed`; the beginning if none is found."""
     course = Course(config, seed)
     survival = Survival.of(course, plan.max_turns)
     game, choose = FlappyGame(config, seed), CHOICES[plan.policy]

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from flappybird.errors import ConfigError, EpisodeError, unknown_name
-from flappybird.game import Outcome, Reason
+from flappybird.game import Outcome, Reason, check_ticks
 from flappybird.levels import LEVELS, level
 from flappybird.policies import POLICIES, play
 from flappybird.records import verify
@@ -119,6 +119,7 @@ def baselines(
             raise ConfigError(unknown_name(name, POLICIES, "a policy"))
     if games < 1 or not 0 <= seed <= TRAIN_SEEDS - games:
         raise ConfigError(f"-n = {games}, --seed = {seed}: must be at least one game, on seeds from 0 to {TRAIN_SEEDS - 1}")
+    check_ticks(max_turns, "--max-turns")
     if jobs is not None and jobs < 1:
         raise ConfigError(f"--jobs = {jobs}: must be at least 1")
 
@@ -211,7 +212,7 @@ def mean(values: Sequence[float]) -> Interval:
     middle = fmean(values)
     if len(values) < 2:
         return Interval(middle, middle, middle)
-    reach = _student(len(values) - 1) * stdev(values) / sqrt(len(values))
+    reach = student(len(values) - 1) * stdev(values) / sqrt(len(values))
     return Interval(middle, max(middle - reach, min(values)), min(middle + reach, max(values)))
 
 
@@ -228,7 +229,7 @@ def share(hits: int, games: int) -> Interval:
     return Interval(part, 0.0 if hits == 0 else middle - reach, 1.0 if hits == games else middle + reach)
 
 
-def _student(freedom: int) -> float:
+def student(freedom: int) -> float:
     """Return the quantile of Student's t for `CONFIDENCE`.
 
     Exact for one and two degrees of freedom, else the expansion about the normal one, right to 0.02 from three on.

@@ -82,8 +82,11 @@ class FlappyBatch:
         # Pipes count from the next one not yet passed. So many of them can touch the bird at once, and one more is seen.
         self._touchable = -(-(physics.pass_age - physics.enter_age) // physics.interval)
         self._known = max(self._touchable, 2)
+        self._touches, self._waits = _timetable(physics)
         self._gap_y = np.zeros((self._known, size), np.int32)
         self._gap_height = np.zeros((self._known, size), np.int32)
+        self._floor = np.zeros((self._known, size), np.int32)  # where a bird can live that touches the pipe
+        self._ceiling = np.zeros((self._known, size), np.int32)
         self._number = np.zeros(size, np.int64)  # of the next pipe
         self._appeared = np.zeros(size, np.int64)  # when it did or will; like all times below, by this clock
         self._clock = 0
@@ -110,18 +113,19 @@ class FlappyBatch:
         which = np.arange(self.num_games) if games is None else np.asarray(games)
         which = np.flatnonzero(which) if which.dtype == bool else which.astype(np.intp)
         if seeds is None:
-            self.seeds[which] = (self.seeds[which] + self.num_games) % (MAX_SEED + 1)
+            self.seeds[which] = self._following(self.seeds[which])
         else:
             given = _checked(seeds)
             if len(given) != len(which):
                 raise ConfigError(f"seeds: {len(given)} given for {len(which)} games")
             self.seeds[which] = given
-        self.terminated[which] = self.truncated[which] = self.scored[which] = False
-        self._ended = np.flatnonzero(self.terminated | self.truncated)
+        # New arrays: those that a step has handed out stay as they are.
+        self.terminated, self.truncated, self.scored = self.terminated.copy(), self.truncated.copy(), self.scored.copy()
         self._begin(which)
+        self._ended = np.flatnonzero(self.terminated | self.truncated)
 
     def step(self, taps: NDArray[Any]) -> tuple[Bools, Bools]:
-        """Play one tick of every game and return (terminated, truncated), a copy each; bool, (N,).
+        """Play one tick of every game and return (terminated, truncated), new arrays each time; bool, (N,).
 
         Args:
             taps: whether each bird flaps; bool or 0 and 1, (N,).
@@ -134,7 +138,7 @@ class FlappyBatch:
         ended = self._ended
         if len(ended) == self.num_games and not self.autoreset:
             raise GameOver(f"all {self.num_games} games have ended; reset them to play on")
-        before = self.y[ended], self.velocity[ended], self.terminated[ended]
+        before = (self.y[ended], self.velocity[ended], self.terminated[ended]) if len(ended) else ()
 
         # The birds flap or fall, and move.
         self.velocity += self.physics.gravity
@@ -157,18 +161,23 @@ class FlappyBatch:
         # Games that had ended before begin anew, or stand still.
         if len(ended):
             if self.autoreset:
-                self.reset(ended, self.autoreset(self.seeds[ended]) if callable(self.autoreset) else None)
+                seeds = self.seeds[ended]
+                self.seeds[ended] = self.autoreset(seeds) if callable(self.autoreset) else self._following(seeds)
+                self._begin(ended)
             else:
                 self._stand_still(ended, *before)
-        over = self.terminated | self.truncated
-        self._ended = np.flatnonzero(over)
+        self._ended = np.flatnonzero(self.terminated | self.truncated)
         if len(self._ended):
             self.truncated &= ~self.terminated
             self.scored &= ~self.terminated
             self._next_event[self._ended] = _NEVER
-        return self.terminated.copy(), self.truncated.copy()
+        return self.terminated, self.truncated
+
+    def _following(self, seeds: Ints) -> Ints:
+        return (seeds + self.num_games) % (MAX_SEED + 1)
 
     def _begin(self, games: NDArray[np.intp]) -> None:
+        self.terminated[games] = self.truncated[games] = self.scored[games] = False
         self.y[games] = 0
         self.velocity[games] = 0
         self._start[games] = self._clock
@@ -188,41 +197,44 @@ class FlappyBatch:
     def _look_ahead(self, games: NDArray[np.intp]) -> None:
         """Bring what changes at an event up to date: the next pipe, the bands, and when the next event is."""
         physics = self.physics
-        age = self._clock - self._appeared[games]  # of the next pipe; negative before it appears
+        age = self._clock - self._appeared.take(games)  # of the next pipe; negative before it appears
         passed = age == physics.pass_age
         if passed.any():
             self._next_pipe(games[passed])
             age[passed] -= physics.interval
 
-        low = np.full(len(games), physics.low, np.int32)
-        high = np.full(len(games), physics.high, np.int32)
-        wait = physics.pass_age - age
-        for ahead in range(self._touchable):
-            half, middle = self._gap_height[ahead, games] // 2 - physics.radius, self._gap_y[ahead, games]
-            touching = (age >= physics.enter_age) & (age <= physics.leave_age)
-            np.maximum(low, middle - half, out=low, where=touching)
-            np.minimum(high, middle + half, out=high, where=touching)
-            for event in (physics.enter_age, physics.leave_age + 1):
-                np.minimum(wait, event - age, out=wait, where=age < event)
-            age = age - physics.interval
+        entry = age + _earliest(physics)  # of the timetable
+        touches = self._touches.take(entry)
+        low = np.where(touches, self._floor[0].take(games), physics.low)
+        high = np.where(touches, self._ceiling[0].take(games), physics.high)
+        for ahead in range(1, self._touchable):
+            touches = self._touches.take(np.maximum(entry - ahead * physics.interval, 0))
+            np.maximum(low, self._floor[ahead].take(games), out=low, where=touches)
+            np.minimum(high, self._ceiling[ahead].take(games), out=high, where=touches)
         self._low[games] = low
         self._high[games] = high
-        self._next_event[games] = self._clock + wait
+        self._next_event[games] = self._waits.take(entry) + self._clock
 
     def _next_pipe(self, games: NDArray[np.intp]) -> None:
         self.scored[games] = True
         self._number[games] += 1
         self._appeared[games] += self.physics.interval
-        for known in (self._gap_y, self._gap_height):
-            known[:-1, games] = known[1:, games]
+        for known in (self._gap_y, self._gap_height, self._floor, self._ceiling):
+            for ahead in range(1, self._known):
+                known[ahead - 1][games] = known[ahead].take(games)
         self._draw(games, self._known - 1)
 
     def _draw(self, games: NDArray[np.intp], ahead: int) -> None:
         """Draw the pipe that is `ahead` pipes after the next one."""
-        number = self._number[games] + ahead
-        drawn = draw(self._key[games], number.astype(np.uint64), self.physics.gap_choices)
-        self._gap_y[ahead, games] = self.physics.gap_y(drawn.astype(np.int64))
-        self._gap_height[ahead, games] = self._height(number)
+        physics = self.physics
+        number = self._number.take(games) + ahead
+        drawn = draw(self._key.take(games), number.view(np.uint64), physics.gap_choices)
+        middle, height = physics.gap_y(drawn.view(np.int64)), self._height(number)
+        half = height // 2 - physics.radius
+        self._gap_y[ahead][games] = middle
+        self._gap_height[ahead][games] = height
+        self._floor[ahead][games] = np.maximum(middle - half, physics.low)
+        self._ceiling[ahead][games] = np.minimum(middle + half, physics.high)
 
     def _height(self, number: Ints) -> NDArray[np.int32]:
         final = self.physics.easy_pipes + self.physics.ramp_pipes  # this pipe and all after it are alike
@@ -313,3 +325,18 @@ def _checked(seeds: Sequence[int] | NDArray[Any]) -> Ints:
         return np.array([check_seed(seed) for seed in seeds], np.int64)
     except TypeError:
         raise ConfigError(f"seeds = {show(seeds)}: must be a list of whole numbers, one per game") from None
+
+
+def _timetable(physics: Physics) -> tuple[Bools, Ints]:
+    """Return, for each age of the next pipe from -`_earliest` on, whether it touches the bird and the ticks to the next event."""
+    ages = np.arange(-_earliest(physics), physics.pass_age)
+    touches = (ages >= physics.enter_age) & (ages <= physics.leave_age)
+    later = np.arange(physics.pass_age // physics.interval + 1) * physics.interval
+    changes = np.concatenate([later + physics.enter_age, later + physics.leave_age + 1, [physics.pass_age]])
+    events = np.unique(changes[changes <= physics.pass_age])
+    return touches, events[np.searchsorted(events, ages, side="right")] - ages
+
+
+def _earliest(physics: Physics) -> int:
+    """How many ticks before its appearance a pipe can be the next one, at the most."""
+    return max(physics.first_spawn, physics.interval)

@@ -27,7 +27,7 @@ from flappybird.game import FlappyGame, Outcome, State, check_ticks
 from flappybird.levels import level
 from flappybird.rewards import SURVIVAL_BASE, SURVIVAL_RAMP, SURVIVAL_RAMP_TICKS, WEIGHTS
 from flappybird.settings import TRAIN_SEEDS
-from flappybird.units import UNITS, to_float
+from flappybird.units import UNITS
 
 try:
     import gymnasium
@@ -115,6 +115,7 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
         self.observe = observe
         self.render_mode = render_mode
         self.size = size
+        self._speed = Physics.of(self.config).speed
         self.action_space = spaces.Discrete(2)
         self.observation_space = (
             number_space(self.config) if observe == "numbers" else spaces.Box(0, 255, (size[1], size[0], 3), np.uint8)
@@ -191,13 +192,14 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
         if self.observe == "pixels":
             return self._picture(game)
         numbers = self._numbers.copy()
-        numbers[0], numbers[1] = game.y, game.velocity
-        moved = game.tick * game.course.physics.speed
+        tick, y, velocity = game.state
+        numbers[0], numbers[1] = y / UNITS, velocity / UNITS
         first, second = self._at
+        moved = tick * self._speed
         if first is not None:
-            numbers[2] = to_float(first - moved)
+            numbers[2] = (first - moved) / UNITS
         if second is not None:
-            numbers[5] = to_float(second - moved)
+            numbers[5] = (second - moved) / UNITS
         return numbers
 
     def render(self) -> Any:

@@ -208,11 +208,14 @@ def play(name: str, config: FlappyConfig, seed: int, max_ticks: int, dice: int |
             game.step(policy(game.observation()).tap)
         return game
 
-    known_until = 0
+    sight, known_until = Sight.at(game.course, 0)
+    survival = sight.survival(game.state) if name == "planner" else None
     while game.outcome is None:
         if game.tick >= known_until:
+            before = sight
             sight, known_until = Sight.at(game.course, game.tick)
-            survival = sight.survival(game.state) if name == "planner" else None
+            if survival is not None and not before.holds(sight):
+                survival = sight.survival(game.state)
         choice = flap_late(sight, game.state) if survival is None else search(sight, game.state, survival)
         game.step(choice.tap)
     return game
@@ -268,12 +271,13 @@ class Sight(NamedTuple):
             since = tick if score else 0
         return cls(physics, ahead, max(last, tick + 1), min(since, tick))
 
-    def band(self, tick: int) -> tuple[int, int]:
-        """Return where a living bird can be at `tick`, as far as is known: (low, high) in units."""
-        return self.bands(tick, tick)[0]
+    def holds(self, later: Sight) -> bool:
+        """Whether `later` says nothing new of the ticks to come: at the most, pipes were passed since."""
+        passed = len(self.ahead) - len(later.ahead)
+        return self.last == later.last and passed >= 0 and self.ahead[passed:] == later.ahead
 
     def bands(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Return the bands of the ticks `first` to `last`."""
+        """Return where a living bird can be at the ticks `first` to `last`, as far as is known: (low, high) in units."""
         physics = self.physics
         bands = [(physics.low, physics.high)] * (last + 1 - first)
         for appeared, gap_y, height in self.ahead:

@@ -7,6 +7,8 @@ import sys
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from flappybird.baselines import Result, Row, baselines, human_rows, mean, share, student, table
 from flappybird.cli import main
@@ -18,6 +20,7 @@ from flappybird.policies import POLICIES, make_policy, play
 from flappybird.records import finish
 from flappybird.rollout import Rollout, Rules
 from tests.conftest import play as written
+from tests.worlds import worlds
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -29,6 +32,16 @@ def test_a_game_without_words_is_the_game_that_the_policy_plays(policy, name):
             game.step(decide(game.observation()).tap)
         silent = play(policy, level(name), seed, 200, dice=seed)
         assert (silent.state, silent.outcome, silent.score) == (game.state, game.outcome, game.score)
+
+
+@given(worlds(), st.integers(0, 10_000), st.sampled_from(["heuristic", "planner"]))
+@settings(max_examples=40)
+def test_and_so_it_is_in_any_world(config, seed, policy):
+    game, decide = FlappyGame(config, seed, max_ticks=100), make_policy(policy, config)
+    while game.outcome is None:
+        game.step(decide(game.observation()).tap)
+    silent = play(policy, config, seed, 100)
+    assert (silent.state, silent.outcome, silent.score) == (game.state, game.outcome, game.score)
 
 
 def test_rows_sum_up_what_was_played():

@@ -15,7 +15,9 @@ import copy
 import hashlib
 import itertools
 import json
+import ssl
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -293,7 +295,7 @@ class FlappySession(vf.HarnessSession):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.client = httpx.AsyncClient(timeout=None, headers={"authorization": f"Bearer {self.secret}"})
+        self.client = httpx.AsyncClient(timeout=None, headers={"authorization": f"Bearer {self.secret}"}, verify=_certificates())
         system, _ = self.harness.resolve_prompt(self.data)
         self.head = [_wire({"role": "system", "content": system})] if system else []
         rules = getattr(self.data, "rules", None)
@@ -337,6 +339,12 @@ class FlappySession(vf.HarnessSession):  # type: ignore[misc]
     async def close(self) -> None:
         await super().close()
         await self.client.aclose()
+
+
+@lru_cache(maxsize=1)
+def _certificates() -> ssl.SSLContext:
+    """Return what remote interception is verified against; loading it takes longer than many turns do, so it is kept."""
+    return ssl.create_default_context()
 
 
 def _wire(value: Any) -> bytes:

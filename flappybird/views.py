@@ -37,6 +37,12 @@ def text(rollout: Rollout) -> str:
     return "\n".join([f"<FLAPPY id={seen.tick}>", "<OBS>", *lines, "</OBS>", "</FLAPPY>"])
 
 
+def card(seen: Observation, physics: Physics, states: list[State] | None = None) -> str:
+    """Return the card's block, with the trail of `states` where several ticks can pass between two observations."""
+    block = str(seen)
+    return block if states is None else block.replace("</OBS>", f"{trail(states, physics)}\n</OBS>")
+
+
 def next_gap(seen: Observation, physics: Physics) -> str:
     """Return the line of signed distances from the bird's edges to those of the next pipe that is not passed.
 

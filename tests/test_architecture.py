@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 LAYERS = [
     ["units", "errors"],
     ["files", "config"],
-    ["course", "levels"],
+    ["course", "levels", "options"],
     ["observation", "certify"],
     ["game"],
     ["text", "solver", "batch"],
@@ -22,7 +22,7 @@ LAYERS = [
     ["episode", "views"],
     ["rewards"],
     ["records"],
-    ["settings"],
+    ["settings", "solo"],
     ["pictures"],
     ["runs", "gymnasium_env"],
     ["classic", "cost", "server", "taskset", "baselines", "sft"],

@@ -6,16 +6,18 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 from flappybird.errors import ConfigError, FlappyError
 
-Command = Callable[[argparse.Namespace], int]
+DEFAULT_PORT = 8765
+"""The port of `flappybird serve`, which `configs/endpoints.toml` names."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1 for a failed run, 2 for a usage error, 130 after Ctrl-C."""
-    parser = _parser()
-    args = parser.parse_args(argv)
+    args = _parser().parse_args(argv)
     return guarded(lambda: args.command(args))
 
 
@@ -45,17 +47,103 @@ def _complain(error: Exception, code: int) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="flappybird", description="Flappy Bird as a world for language models.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    from flappybird import __version__
 
-    verify = commands.add_parser("verify", help="replay episodes or runs and say what agrees")
-    verify.add_argument("paths", nargs="+", metavar="PATH", help="an episode file, a folder of them, or a saved run")
-    verify.set_defaults(command=_verify)
+    parser = argparse.ArgumentParser(prog="flappybird", description="Flappy Bird as a world for language models.")
+    parser.add_argument("--version", action="version", version=f"flappybird {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_demo(commands)
+    _add_episodes(commands)
+    _add_serve(commands)
+    _add_verify(commands)
     return parser
 
 
+def _add_demo(commands: Any) -> None:
+    demo = commands.add_parser("demo", help="evaluate the built-in policies with the real vf-eval: no key, no network")
+    demo.add_argument("-n", "--num-examples", type=int, default=3, metavar="N", help="games per policy (default: 3)")
+    demo.add_argument("-o", "--output", type=Path, default=Path("outputs/demo"), metavar="DIR", help="default: outputs/demo")
+    demo.set_defaults(command=_demo)
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from flappybird.demo import demo
+
+    return demo(args.num_examples, args.output)
+
+
+def _add_episodes(commands: Any) -> None:
+    episodes = commands.add_parser("episodes", help="write an episode file for each rollout of a saved run")
+    episodes.add_argument("run", metavar="RUN", help="the folder that vf-eval -s saved to")
+    episodes.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where the files go")
+    episodes.set_defaults(command=_episodes)
+
+
+def _episodes(args: argparse.Namespace) -> int:
+    from flappybird.episode import save
+    from flappybird.runs import load_run
+
+    run = load_run(args.run)
+    args.output.mkdir(parents=True, exist_ok=True)
+    written = 0
+    for row in run.rows:
+        if row.episode is None:
+            print(f"flappybird: row {row.index}: {row.problem}", file=sys.stderr)
+            continue
+        save(row.episode, args.output / f"episode-{row.index:04d}.json")
+        written += 1
+    print(f"{written} of {len(run.rows)} episodes written to {args.output}" + _damaged(run.damaged))
+    return 0 if written == len(run.rows) else 1
+
+
+def _add_serve(commands: Any) -> None:
+    serve = commands.add_parser("serve", help="serve the built-in policies as an OpenAI-compatible endpoint")
+    serve.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1")
+    serve.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"0 lets the system choose (default: {DEFAULT_PORT})")
+    serve.add_argument("--latency", type=float, default=0.0, metavar="SECONDS", help="how long each answer takes")
+    serve.add_argument("--malformed", type=float, default=0.0, metavar="SHARE", help="share of answers that are spoilt")
+    serve.add_argument("--seed", type=int, default=None, help="make `random` and spoilt answers repeatable")
+    serve.set_defaults(command=_serve)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from flappybird.server import Options, serve
+
+    serve(args.host, args.port, Options(args.latency, args.malformed, args.seed))
+    return 0
+
+
+def _add_verify(commands: Any) -> None:
+    verify = commands.add_parser("verify", help="replay episodes or runs and say what agrees; exit 1 when anything differs")
+    verify.add_argument("paths", nargs="+", metavar="PATH", help="an episode file, a folder of them, or a saved run")
+    verify.set_defaults(command=_verify)
+
+
 def _verify(args: argparse.Namespace) -> int:
-    raise NotImplementedError
+    from flappybird.runs import check, load_run
+
+    failed = False
+    for path in args.paths:
+        run = load_run(path)
+        verified = 0
+        for row in run.rows:
+            name = f"{path}:{row.index}" if len(run.rows) > 1 else path
+            if row.episode is None:
+                print(f"{name}: cannot be replayed: {row.problem}")
+                continue
+            differences = check(row)
+            for difference in differences:
+                print(f"{name}: {difference}")
+            verified += not differences
+        errored = sum(row.error is not None for row in run.rows)
+        told = f", {errored} ended by an error" if errored else ""
+        print(f"{path}: {verified} of {len(run.rows)} verified{told}{_damaged(run.damaged)}")
+        failed = failed or verified < len(run.rows) or run.damaged > 0
+    return int(failed)
+
+
+def _damaged(count: int) -> str:
+    return f" ({count} damaged line{'s' * (count > 1)} skipped)" if count else ""
 
 
 if __name__ == "__main__":

@@ -57,10 +57,13 @@ def read_bytes(path: Path, limit: int) -> bytes:
     return data
 
 
-def parse_json(data: bytes | str, name: str) -> Any:
-    """Return the JSON value in `data`. Raises EpisodeError, beginning with `name`, where it is none."""
+def parse_json(data: bytes | str, name: str, constants: bool = False) -> Any:
+    """Return the JSON value in `data`. Raises EpisodeError, beginning with `name`, where it is none.
+
+    NaN and infinity are no JSON; with `constants` they are read all the same, since others write them.
+    """
     try:
-        return json.loads(data, parse_constant=_refuse_constant)
+        return json.loads(data, parse_constant=None if constants else _refuse_constant)
     except RecursionError:
         raise EpisodeError(f"{name}: nested too deeply") from None
     except ValueError as error:

@@ -28,6 +28,8 @@ class Reason(StrEnum):
     """The bird lived through the last tick allowed: truncated."""
     MALFORMED = "malformed"
     """Too many malformed replies in a row, where that ends an episode: truncated."""
+    CONTEXT = "context"
+    """The model's context or token budget was full before the game ended: truncated."""
     ABORTED = "aborted"
     """The player left before the game ended: truncated."""
     ERROR = "error"

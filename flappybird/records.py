@@ -40,6 +40,10 @@ def finish(rollout: Rollout, player: Player, *, origin: dict[str, Any] | None = 
     return episode.model_copy(update={"outcome": rewards.scored(episode)})
 
 
+CUT_SHORT = (Reason.ABORTED, Reason.CONTEXT, Reason.ERROR)
+"""Endings that come from outside of the game, so that a replay cannot give them."""
+
+
 class Difference(NamedTuple):
     """Something that an episode claims and its replay denies."""
 
@@ -75,7 +79,7 @@ def verify(episode: Episode) -> list[Difference]:
         fly(rollout, turn)
 
     claimed = episode.outcome
-    if rollout.outcome is None and claimed.reason in (Reason.ABORTED, Reason.ERROR):
+    if rollout.outcome is None and claimed.reason in CUT_SHORT:
         rollout.end(claimed.reason)
     outcome, tick = rollout.outcome, rollout.game.tick
     if outcome is None:

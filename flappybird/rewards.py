@@ -83,6 +83,9 @@ def death_pipe(episode: Episode) -> float:
 METRICS = (ticks, invalid_actions, death_floor, death_ceiling, death_pipe)
 """Our metrics beside the card's `pipes_passed`, `survival_score`, `done` and `reward`."""
 
+ALL_METRICS = (pipes_passed, survival_score, done, *METRICS)
+"""Every metric of a rollout beside its reward."""
+
 
 def scores(turns: Sequence[Turn], rules: Rules, outcome: Outcome, pipes: int) -> dict[str, Any]:
     """Return the scores of an `Ending`, from how the game went."""

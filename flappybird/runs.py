@@ -6,13 +6,30 @@ damaged line is skipped and counted, and a row without a usable transcript says 
 
 from __future__ import annotations
 
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from flappybird.episode import Episode, load
-from flappybird.errors import EpisodeError
+from pydantic import ValidationError
+
+from flappybird import rewards
+from flappybird.config import FlappyConfig, one_line
+from flappybird.episode import MAX_BYTES, Ending, Episode, Player, Turn, fly, load
+from flappybird.errors import ConfigError, EpisodeError, show
+from flappybird.files import parse_json, read_json
+from flappybird.game import Reason
+from flappybird.records import Difference, finish, verify
+from flappybird.rollout import Rollout, Rules
+from flappybird.settings import observe
+from flappybird.text import content_text
+
+MAX_ROWS = 1_000_000
+"""The most rollouts that are read from one run."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +87,99 @@ def load_run(path: str | Path) -> Run:
     path = Path(path)
     if path.is_file() and path.suffix == ".json":
         return _episodes(path, [path])
+    folder = path.parent if path.name == "results.jsonl" else path
+    if (folder / "results.jsonl").is_file():
+        return _classic(folder)
     files = sorted(path.glob("*.json")) if path.is_dir() else []
     if files:
         return _episodes(path, files)
-    raise EpisodeError(f"{path}: no episode file, no folder of episode files and no saved evaluation")
+    if not path.exists():
+        raise EpisodeError(f"{path}: no such file or folder")
+    raise EpisodeError(f"{path}: neither an episode file, nor a folder of them, nor a saved evaluation (results.jsonl)")
+
+
+def load_episode_at(where: str) -> Episode:
+    """Return the episode that `where` names: an episode file, or `RUN:N` for row N of a run.
+
+    Raises:
+        EpisodeError: there is none.
+    """
+    run, colon, number = where.rpartition(":")
+    if not colon or not number.isdigit() or Path(where).exists():
+        rows = load_run(where).rows
+        if len(rows) != 1:
+            raise EpisodeError(f"{where}: has {len(rows)} episodes; name one as {where}:N, N from 0")
+        row = rows[0]
+    else:
+        rows = load_run(run).rows
+        if int(number) >= len(rows):
+            raise EpisodeError(f"{where}: {run} has {len(rows)} episodes, N must be from 0 to {len(rows) - 1}")
+        row = rows[int(number)]
+    if row.episode is None:
+        raise EpisodeError(f"{where}: {row.problem}")
+    return row.episode
+
+
+def check(row: Row) -> list[Difference]:
+    """Compare all that `row` claims, its episode, its observations, its scores, with the replay; return what differs."""
+    episode = row.episode
+    if episode is None:
+        return []
+    found = verify(episode)
+    rollout = Rollout(episode.config, episode.seed, episode.rules)
+    seen = row.observations or []
+    for index, turn in enumerate(episode.turns):
+        if rollout.outcome is not None:
+            break
+        given = observe(rollout)
+        if row.observations is not None and (index >= len(seen) or seen[index] != given):
+            stored = _first_difference(seen[index], given) if index < len(seen) else ("none", given)
+            found.append(Difference(f"observation[{index}]", rollout.game.tick, *stored))
+            break
+        fly(rollout, turn)
+    truth = _scores(episode, rollout)
+    for name, value in row.claims.items():
+        if name in truth and abs(value - truth[name]) > 1e-9:
+            found.append(Difference(name, rollout.game.tick, value, truth[name]))
+    return sorted(found, key=lambda difference: difference.tick)
+
+
+def _first_difference(stored: str, given: str) -> tuple[str, str]:
+    """Return the first lines in which two texts differ."""
+    old, new = stored.splitlines(), given.splitlines()
+    for a, b in zip(old, new, strict=False):
+        if a != b:
+            return a, b
+    return f"{len(old)} lines", f"{len(new)} lines"
+
+
+def _scores(episode: Episode, rollout: Rollout) -> dict[str, float]:
+    """Return every score and metric of the episode as its replay gives it."""
+    claimed = episode.outcome
+    if rollout.outcome is None:
+        rollout.end(claimed.reason)
+    outcome = rollout.outcome
+    assert outcome is not None
+    ending = claimed.model_copy(
+        update={
+            "reason": outcome.reason,
+            "ticks": outcome.tick,
+            "pipe": outcome.pipe,
+            **rewards.scores(episode.turns, episode.rules, outcome, rollout.game.score),
+        }
+    )
+    true = episode.model_copy(update={"outcome": ending})
+    scores = {function.__name__: function(true) for function in (rewards.reward, *rewards.ALL_METRICS)}
+    return scores | {
+        "flappy_reward_func": scores["pipes_passed"],
+        "flappy_survival_reward": scores["survival_score"],
+        "format": rewards.format_score(true),
+        "format_reward_func": rewards.format_score(true),
+        "num_turns": float(len(episode.turns)),
+    }
+
+
+# --- folders of episode files -------------------------------------------------------------------------------------
 
 
 def _episodes(path: Path, files: list[Path]) -> Run:
@@ -81,12 +187,226 @@ def _episodes(path: Path, files: list[Path]) -> Run:
     for index, file in enumerate(files):
         try:
             episode = load(file)
-        except EpisodeError as error:
+        except EpisodeError as fault:
             if len(files) == 1:
                 raise
-            rows.append(Row(index, None, problem=str(error)))
+            rows.append(Row(index, None, problem=str(fault)))
             continue
         claims = {name: float(getattr(episode.outcome, name)) for name in ("reward", "pipes_passed", "survival_score", "format")}
-        rows.append(Row(index, episode, error=episode.outcome.error, claims=claims, example=episode.seed))
+        error = episode.outcome.error or "error" if episode.outcome.reason is Reason.ERROR else None
+        rows.append(Row(index, episode, error=error, claims=claims, example=episode.seed))
     names = {row.episode.player.name for row in rows if row.episode}
-    return Run(path, "episodes", ", ".join(sorted(names)) or "unknown", rows, asked=len(rows))
+    return Run(path, "episodes", ", ".join(sorted(names)) or "unknown", _numbered(rows), asked=len(rows))
+
+
+def _numbered(rows: Iterable[Row]) -> list[Row]:
+    """Return `rows` with the rollouts of each example counted."""
+    counts: Counter[Any] = Counter()
+    numbered = []
+    for index, row in enumerate(rows):
+        numbered.append(_with(row, index=index, rollout=counts[row.example]))
+        counts[row.example] += 1
+    return numbered
+
+
+def _with(row: Row, **changes: Any) -> Row:
+    return Row(**{**{name: getattr(row, name) for name in Row.__dataclass_fields__}, **changes})
+
+
+# --- what classic vf-eval saves -----------------------------------------------------------------------------------
+
+
+def _classic(folder: Path) -> Run:
+    notes: list[str] = []
+    metadata: Any = {}
+    if (folder / "metadata.json").is_file():
+        try:
+            metadata = read_json(folder / "metadata.json", MAX_BYTES)
+        except EpisodeError as error:
+            notes.append(str(error))
+    else:
+        notes.append(f"{folder.name} has no metadata.json")
+    damaged: list[str] = []
+    outputs = list(_lines(folder / "results.jsonl", damaged))
+    return run_of_outputs(outputs, metadata if isinstance(metadata, dict) else {}, folder, damaged=len(damaged), notes=notes)
+
+
+def _lines(path: Path, damaged: list[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield the JSON objects of a file of lines; lines that are none are skipped and told in `damaged`."""
+    try:
+        with open(path, "rb") as file:
+            for number in range(1, MAX_ROWS + 1):
+                line = file.readline(MAX_BYTES + 1)
+                if not line:
+                    return
+                if not line.strip():
+                    continue
+                if len(line) > MAX_BYTES:
+                    raise EpisodeError(f"{path}: line {number} is larger than {MAX_BYTES / 1e6:g} MB, the most that is read")
+                try:
+                    value = parse_json(line, f"line {number}", constants=True)
+                except EpisodeError as error:
+                    damaged.append(str(error))
+                    continue
+                if isinstance(value, dict):
+                    yield value
+                else:
+                    damaged.append(f"line {number}: no JSON object")
+    except OSError as error:
+        raise EpisodeError(f"{path}: {error.strerror or error}") from None
+
+
+def run_of_outputs(
+    outputs: Iterable[Mapping[str, Any]],
+    metadata: Mapping[str, Any],
+    path: Path,
+    *,
+    damaged: int = 0,
+    notes: Iterable[str] = (),
+) -> Run:
+    """Return the run that rows of classic verifiers, in memory or read from a file, and their metadata make.
+
+    Rows are put in the order of their examples, since the library saves them as they finish.
+    """
+    model = str(metadata.get("model") or "unknown")
+    sampling = {name: value for name, value in _dict(metadata.get("sampling_args")).items() if value not in (None, {})}
+    player = Player(kind="model", name=model, sampling=sampling)
+    listed = list(outputs)
+    rows = [_row(output, player, path) for output in listed]
+    rows.sort(key=lambda row: (not isinstance(row.example, int), row.example if isinstance(row.example, int) else 0))
+    notes = list(notes)
+    worlds = {json.dumps([row.episode.config.model_dump(), row.episode.rules.model_dump()]) for row in rows if row.episode}
+    if len(worlds) > 1:
+        notes.append(f"the rows were played under {len(worlds)} different settings")
+    asked = _product(metadata.get("num_examples"), metadata.get("rollouts_per_example"))
+    versions = _dict(metadata.get("version_info"))
+    starts = [start for output in listed if (start := _number(_dict(output.get("timing")).get("start_time")))]
+    return Run(
+        path=path,
+        kind="classic",
+        model=model,
+        rows=_numbered(rows),
+        asked=asked,
+        env_args=_dict(metadata.get("env_args")),
+        sampling=sampling,
+        versions={
+            name: versions[key]
+            for name, key in (("flappybird", "env_version"), ("verifiers", "vf_version"))
+            if isinstance(versions.get(key), str)
+        },
+        date=datetime.fromtimestamp(min(starts), UTC) if starts and 0 < min(starts) < 4e9 else None,
+        damaged=damaged,
+        notes=notes,
+    )
+
+
+def _row(output: Mapping[str, Any], player: Player, path: Path) -> Row:
+    claims = {name: number for name, value in _dict(output.get("metrics")).items() if (number := _number(value)) is not None}
+    if (reward := _number(output.get("reward"))) is not None:
+        claims["reward"] = reward
+    usage = {
+        name: tokens
+        for name, key in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))
+        if (tokens := _number(_dict(output.get("token_usage")).get(key))) is not None
+    }
+    example = output.get("example_id")
+    kept: dict[str, Any] = {
+        "error": _error(output),
+        "claims": claims,
+        "usage": usage,
+        "example": example if isinstance(example, int | str) else None,
+    }
+    messages = [*_list(output.get("prompt")), *_list(output.get("completion"))]
+    said = [
+        (content_text(m.get("content")), content_text(m.get("reasoning_content"))) for m in messages if _role(m) == "assistant"
+    ]
+    try:
+        episode = _rebuild(output, player, said, {"run": path.name, "example": kept["example"]}, kept["error"])
+    except (EpisodeError, ConfigError) as error:
+        return Row(0, None, problem=str(error), **kept)
+    return Row(0, episode, observations=[content_text(m.get("content")) for m in messages if _role(m) == "user"], **kept)
+
+
+def _rebuild(
+    output: Mapping[str, Any], player: Player, said: list[tuple[str, str]], origin: dict[str, Any], error: str | None
+) -> Episode:
+    """Return the episode of a row from its `info` (seed, config, rules, what is known of each turn) and its replies."""
+    info = output.get("info")
+    if isinstance(info, str):
+        info = parse_json(info, "info")
+    if not isinstance(info, dict) or "seed" not in info:
+        raise EpisodeError("the row has no info with seed, config and rules: it is of another environment")
+    try:
+        config, rules = FlappyConfig.of(info.get("config")), Rules(**_dict(info.get("rules")))
+        told = [_dict(turn) for turn in _list(info.get("turns"))]
+        if told and len(told) != len(said):
+            raise EpisodeError(f"the row has {len(said)} replies, but was recorded with {len(told)} turns")
+        if not told or not isinstance(info.get("outcome"), dict):
+            return _play(config, rules, info["seed"], said, player, origin, error or "the rollout was cut short")
+        turns = [
+            Turn(**{**turn, "reply": text, "reasoning": aside or None}) for turn, (text, aside) in zip(told, said, strict=True)
+        ]
+        return Episode(
+            seed=info["seed"],
+            config=config,
+            rules=rules,
+            player=player,
+            turns=turns,
+            outcome=Ending(**info["outcome"]),
+            origin=origin,
+        )
+    except ValidationError as fault:
+        raise EpisodeError(f"info: {one_line(fault)}") from None
+    except TypeError as fault:
+        raise EpisodeError(f"info: {fault}") from None
+
+
+def _play(
+    config: FlappyConfig,
+    rules: Rules,
+    seed: int,
+    said: list[tuple[str, str]],
+    player: Player,
+    origin: dict[str, Any],
+    error: str,
+) -> Episode:
+    """Return the episode that replies alone give, where nothing else was recorded."""
+    rollout = Rollout(config, seed, rules)
+    for text, aside in said:
+        if rollout.outcome is not None:
+            break
+        rollout.take(text, aside)
+    return finish(rollout, player, origin=origin, error=error if rollout.outcome is None else None)
+
+
+def _error(output: Mapping[str, Any]) -> str | None:
+    """Return what went wrong outside of the game, in one line."""
+    error = output.get("error")
+    if isinstance(error, dict):
+        parts = [str(error[key]) for key in ("error", "message", "error_chain_repr") if isinstance(error.get(key), str)]
+        return ": ".join(parts[:2]) or show(error, 200)
+    if error:
+        return show(error, 200) if not isinstance(error, str) else error
+    return "timed out" if output.get("stop_condition") == "timeout_reached" else None
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _role(message: Any) -> Any:
+    return message.get("role") if isinstance(message, dict) else None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    return None
+
+
+def _product(*factors: Any) -> int | None:
+    return math.prod(factors) if all(isinstance(factor, int) and 0 <= factor <= MAX_ROWS for factor in factors) else None

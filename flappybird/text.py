@@ -89,6 +89,12 @@ def read_config(prompt: str) -> FlappyConfig | None:
         return None
 
 
+def read_ticks(prompt: str) -> int:
+    """Return how many ticks a system prompt asks a reply to plan."""
+    found = re.search(r"for the next (\d{1,3}) ticks in order", prompt)
+    return int(found[1]) if found else 1
+
+
 # --- how a reply is read -----------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,347 @@
+"""Door: the classic API of verifiers (`load_environment`, `vf-eval`), up to release 0.3.
+
+It carries messages between the library and a `Rollout`, and contains no rule of the game. The library asks for a reply,
+`add_trajectory_step` gives it to the rollout, once each, the last one included; `env_response` answers with the next
+observation. A rollout's state is its record, plain JSON; the environment object holds nothing but settings.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from flappybird import rewards, settings
+from flappybird.episode import Episode, Player
+from flappybird.errors import ConfigError, MissingPart
+from flappybird.game import Reason
+from flappybird.records import finish
+from flappybird.rollout import Rollout
+from flappybird.settings import Settings
+from flappybird.text import read_reply
+
+try:
+    import verifiers as vf
+    from datasets import Dataset
+    from verifiers.types import Response, ResponseMessage
+
+    vf.MultiTurnEnv, vf.XMLParser, vf.Rubric  # noqa: B018 - touched, so that a release without them is told here
+except (ImportError, AttributeError):
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = f"verifiers {version('verifiers')} has none"
+    except PackageNotFoundError:
+        found = "verifiers is not installed"
+    raise MissingPart(
+        f"load_environment needs the classic API of verifiers, and {found}: pip install 'flappybird[classic]' brings 0.3"
+    ) from None
+
+KEY = "flappybird"
+"""Where the record of a rollout lies in its state."""
+
+TRAIN_EXAMPLES = 1_000
+"""Rows of the training set; trainers go round them, each a course of its own."""
+
+T = TypeVar("T")
+
+
+def load_environment(
+    max_turns: int = 300,
+    num_examples: int = 10,
+    config: Any = None,
+    config_overrides: dict[str, Any] | None = None,
+    seed: int = 0,
+    **more: Any,
+) -> FlappyEnv:
+    """Return the environment for verifiers' classic API.
+
+    Args:
+        max_turns: the limit on ticks.
+        num_examples: games in the evaluation set; `-n` may ask for more or fewer.
+        config: a `FlappyConfig` or its dict.
+        config_overrides: fields laid over `config`.
+        seed: seed of the first evaluation game; game i has seed `seed` + i.
+        more: the other arguments, see `settings.ARGUMENTS`.
+
+    Raises:
+        ConfigError: an argument is unknown, of the wrong type or out of range.
+    """
+    try:
+        checked = Settings.of(
+            max_turns=max_turns, num_examples=num_examples, config=config, config_overrides=config_overrides, seed=seed, **more
+        )
+    except ConfigError as error:
+        raise _refused(error) from None
+    return FlappyEnv(checked)
+
+
+def _under_vf_eval() -> bool:
+    return Path(sys.argv[0]).stem == "vf-eval" or sys.argv[0].endswith("legacy/scripts/eval.py")
+
+
+def _refused(error: ConfigError) -> BaseException:
+    """Return what to raise for a usage error: under `vf-eval`, which would bury it in a traceback, one line and exit 2."""
+    if not _under_vf_eval():
+        return error
+    print(f"flappybird: {error}", file=sys.stderr)
+    return SystemExit(2)
+
+
+def _contained(hook: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
+    """Let an exception of ours end one rollout, as its error, and never the whole evaluation."""
+
+    @functools.wraps(hook)
+    async def contained(*args: Any, **kwargs: Any) -> T:
+        try:
+            return await hook(*args, **kwargs)
+        except vf.Error:
+            raise
+        except Exception as error:
+            raise vf.Error(f"{type(error).__name__} in {hook.__name__}: {error}") from error
+
+    return contained
+
+
+class FlappyParser(vf.XMLParser):  # type: ignore[misc]
+    """The card's parser, `think` and `actions`, read by the same referee as the game (`text.read_reply`): tags in any case."""
+
+    def __init__(self) -> None:
+        # The library warns against a `think` field, since its own parser needs the tag to be there. Ours does not.
+        logging.getLogger(f"{vf.Parser.__module__}.{type(self).__name__}").setLevel(logging.ERROR)
+        super().__init__(fields=["think", "actions"], answer_field="actions")
+
+    def parse(self, text: str, strip: bool = True, last: bool = True) -> SimpleNamespace:
+        """Return `think` and `actions` of a reply; `actions` is `[TAP]`, `[]` …, None where there is no legal action."""
+        return self._read(text, None)
+
+    def parse_answer(self, completion: Any) -> str | None:
+        """Return the action of the last reply in `completion`, None where it is no legal one."""
+        if isinstance(completion, str):
+            return self._read(completion, None).actions
+        replies = self.get_assistant_messages(completion)
+        action: str | None = self._read(*_said(replies[-1])).actions if replies else None
+        return action
+
+    def get_format_reward_func(self) -> Callable[..., float]:
+        """Return the format reward: the mean over all replies of `Reply.format`."""
+
+        def format_reward_func(completion: Any, state: dict[str, Any] | None = None) -> float:
+            if state is not None and KEY in state:
+                return rewards.format_score(_episode(state))
+            replies = self.get_assistant_messages(completion)
+            return sum(read_reply(*_said(reply)).format for reply in replies) / len(replies) if replies else 0.0
+
+        return format_reward_func
+
+    def _read(self, text: Any, reasoning: Any) -> SimpleNamespace:
+        reply = read_reply(text, reasoning)
+        legal = reply.format > 0
+        listed = ", ".join("TAP" for tap in reply.actions if tap)
+        return SimpleNamespace(think=reply.thought or None, actions=f"[{listed}]" if legal else None)
+
+
+def _said(message: Any) -> tuple[Any, Any]:
+    """Return content and reasoning of a message, which is a dict or an object."""
+    if isinstance(message, dict):
+        return message.get("content"), message.get("reasoning_content")
+    return getattr(message, "content", None), getattr(message, "reasoning_content", None)
+
+
+def _rubric(parser: FlappyParser) -> Any:
+    rubric = vf.Rubric(parser=parser)
+    rubric.add_reward_func(flappy_reward_func, rewards.WEIGHTS["pipes_passed"])
+    rubric.add_reward_func(flappy_survival_reward, rewards.WEIGHTS["survival_score"])
+    rubric.add_reward_func(parser.get_format_reward_func(), rewards.WEIGHTS["format"])
+    for metric in rewards.ALL_METRICS:
+        rubric.add_metric(_metric(metric))
+    return rubric
+
+
+def flappy_reward_func(state: dict[str, Any]) -> float:
+    """Number of pipes passed."""
+    return rewards.pipes_passed(_episode(state))
+
+
+def flappy_survival_reward(state: dict[str, Any]) -> float:
+    """Accumulated survival bonus."""
+    return rewards.survival_score(_episode(state))
+
+
+def _metric(function: Callable[[Episode], float]) -> Callable[..., float]:
+    def metric(state: dict[str, Any]) -> float:
+        return function(_episode(state))
+
+    metric.__name__ = function.__name__
+    return metric
+
+
+def _rollout(state: dict[str, Any]) -> Rollout:
+    return settings.start(state["info"], state.get(KEY))
+
+
+def _episode(state: dict[str, Any]) -> Episode:
+    """Return the episode that the rollout of `state` has become; made once, when it has ended."""
+    found: Episode | None = state.get("episode")
+    if found is None:
+        error = state.get("error")
+        rollout = _rollout(state)
+        if rollout.outcome is None and error is None and state.get("stop_condition") in _OUT_OF_TOKENS:
+            rollout.end(Reason.CONTEXT)
+        elif rollout.outcome is None and error is None and state.get("timed_out"):
+            error = "timed out"
+        player = Player(kind="model", name=str(state.get("model", "")))
+        found = state["episode"] = finish(rollout, player, error=None if error is None else f"{error}" or repr(error))
+    return found
+
+
+_OUT_OF_TOKENS = ("prompt_too_long", "max_total_completion_tokens_reached")
+
+
+class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
+    """Flappy Bird for `vf-eval` and classic trainers."""
+
+    def __init__(self, checked: Settings) -> None:
+        self.settings = checked
+        parser = FlappyParser()
+        # The limit on ticks is the game's own; the library's limit on turns stays off.
+        super().__init__(
+            max_turns=-1,
+            parser=parser,
+            rubric=_rubric(parser),
+            dataset=lambda: Dataset.from_list(self._rows(checked.training_row, TRAIN_EXAMPLES)),
+            eval_dataset=lambda: Dataset.from_list(self._rows(checked.evaluation_row, checked.num_examples)),
+        )
+
+    # --- which games are played ---
+
+    def _rows(self, row: Callable[[int], dict[str, Any]], count: int) -> list[dict[str, Any]]:
+        rows = []
+        for index in range(count):
+            info = row(index)
+            system, first = settings.opening(settings.start(info))
+            prompt = [{"role": "system", "content": system}, {"role": "user", "content": first}]
+            # As text: a table of rows would give all of them the same fields.
+            rows.append({"example_id": index, "prompt": prompt, "info": json.dumps(info)})
+        return rows
+
+    def _get_eval_inputs(
+        self, num_examples: int = -1, rollouts_per_example: int = 1, shuffle: bool = False, shuffle_seed: int | None = None
+    ) -> list[dict[str, Any]]:
+        # Games are made on demand: as many as are asked for, where the library would stop at the end of its table.
+        if num_examples == 0 or num_examples < -1:
+            error = ConfigError(
+                f"num_examples = {num_examples}: -n takes a number of games, or -1 for all {self.settings.num_examples}"
+            )
+            raise _refused(error)
+        try:
+            rows = self._rows(self.settings.evaluation_row, self.settings.num_examples if num_examples == -1 else num_examples)
+        except ConfigError as error:
+            raise _refused(error) from None
+        if shuffle:
+            rows = Dataset.from_list(rows).shuffle(seed=shuffle_seed or 0).to_list()
+        return rows * rollouts_per_example
+
+    # --- how one is played ---
+
+    @_contained
+    async def setup_state(self, state: dict[str, Any]) -> dict[str, Any]:
+        state[KEY] = _rollout(state).record
+        return state
+
+    async def get_model_response(self, state: dict[str, Any], prompt: Any, **kwargs: Any) -> Any:
+        try:
+            return await super().get_model_response(state, prompt, **kwargs)
+        except vf.EmptyModelResponseError as error:
+            if "no content" not in str(error):
+                raise
+            # The model answered, with nothing: that is a turn without an action, not a failure to answer.
+            silent = ResponseMessage(content="", finish_reason="stop", is_truncated=False)
+            return Response(id="", created=0, model=state["model"], message=silent)
+
+    @_contained
+    async def add_trajectory_step(self, state: dict[str, Any], trajectory_step: dict[str, Any]) -> None:
+        await super().add_trajectory_step(state, trajectory_step)
+        response = trajectory_step["response"]
+        usage, spans = response.usage, state["timing"].model.spans
+        _rollout(state).take(
+            response.message.content,
+            response.message.reasoning_content,
+            cut=response.message.finish_reason == "length" or bool(response.message.is_truncated),
+            prompt_tokens=usage.prompt_tokens if usage else None,
+            completion_tokens=usage.completion_tokens if usage else None,
+            seconds=round(spans[-1].end - spans[-1].start, 4) if spans else None,
+        )
+
+    @_contained
+    async def env_response(self, messages: Any, state: dict[str, Any], **kwargs: Any) -> Any:
+        return [vf.UserMessage(content=settings.observe(_rollout(state)))]
+
+    # --- how it ends ---
+
+    @vf.stop  # type: ignore[untyped-decorator]
+    async def crashed(self, state: dict[str, Any]) -> bool:
+        return self._ended(state) in (Reason.FLOOR, Reason.CEILING, Reason.PIPE)
+
+    @vf.stop  # type: ignore[untyped-decorator]
+    async def tick_limit_reached(self, state: dict[str, Any]) -> bool:
+        return self._ended(state) == Reason.TICK_LIMIT
+
+    @vf.stop  # type: ignore[untyped-decorator]
+    async def too_many_malformed(self, state: dict[str, Any]) -> bool:
+        return self._ended(state) == Reason.MALFORMED
+
+    def _ended(self, state: dict[str, Any]) -> str | None:
+        record = state.get(KEY)
+        return record["ended"]["reason"] if record and record["ended"] else None
+
+    async def render_completion(self, state: dict[str, Any]) -> None:
+        await super().render_completion(state)
+        # What the messages do not tell goes into `info`, which every saved row has.
+        try:
+            episode = _episode(state).to_dict()
+            kept = [{name: value for name, value in turn.items() if name not in _IN_MESSAGES} for turn in episode["turns"]]
+            state["info"].update(turns=kept, outcome=episode["outcome"])
+        except Exception as error:
+            state["error"] = state.get("error") or vf.Error(f"{type(error).__name__} in render_completion: {error}")
+
+    # --- the evaluation as a whole ---
+
+    async def generate(self, inputs: Any, client: Any, model: str, *args: Any, **kwargs: Any) -> Any:
+        results_path = kwargs.get("results_path")
+        if results_path is not None:
+            self._refuse_to_mix(Path(results_path), kwargs.get("sampling_args"))
+        return await super().generate(inputs, client, model, *args, **kwargs)
+
+    def _refuse_to_mix(self, results: Path, sampling: dict[str, Any] | None) -> None:
+        """Refuse to resume a run of other settings, which the library would continue without a word."""
+        metadata = results / "metadata.json"
+        if not (metadata.is_file() and (results / "results.jsonl").is_file()):
+            return
+        saved = json.loads(metadata.read_text(encoding="utf-8"))
+        try:
+            same = Settings.of(**saved.get("env_args", {})).same_games(self.settings)
+        except ConfigError:
+            same = False
+        if not same:
+            raise _refused(
+                ConfigError(
+                    f"cannot resume {results.name}: it was played with env args {json.dumps(saved.get('env_args', {}))}, "
+                    f"not {json.dumps(self.env_args, default=str)}; use the same, or start a new run"
+                )
+            )
+        old, new = ({k: v for k, v in (s or {}).items() if v is not None} for s in (saved.get("sampling_args"), sampling))
+        changed = sorted(name for name in new.keys() | (old.keys() - {"n", "extra_body"}) if old.get(name) != new.get(name))
+        if changed:
+            told = ", ".join(f"{name} = {old.get(name)!r}, not {new.get(name)!r}" for name in changed)
+            raise _refused(
+                ConfigError(f"cannot resume {results.name}: it was sampled with {told}; use the same, or start a new run")
+            )
+
+
+_IN_MESSAGES = ("reply", "reasoning")

@@ -1,0 +1,151 @@
+"""`flappybird demo`: the main job from end to end, with nothing but the package.
+
+It starts the policy server on a free loopback port, runs the real `vf-eval` against it once per policy, turns what was
+saved into episode files, verifies each by replay, and prints what came out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import mean
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from flappybird.episode import save
+from flappybird.errors import ConfigError, FlappyError
+from flappybird.runs import Row, Run, check, load_run
+
+DEMO_POLICIES = ("random", "heuristic", "planner")
+
+
+class DemoError(FlappyError):
+    """A step of the demo failed; the message says which and where its output is."""
+
+
+def demo(games: int, output: Path) -> int:
+    """Play `games` games with each policy, save everything under `output`, print a table; return the exit code.
+
+    Raises:
+        ConfigError: `games` is not positive.
+        DemoError: the server or `vf-eval` failed.
+    """
+    if games < 1:
+        raise ConfigError(f"--num-examples = {games}: must be at least 1")
+    output.mkdir(parents=True, exist_ok=True)
+    runs: dict[str, Run] = {}
+    with policy_server() as url:
+        print(f"policy server on {url}")
+        for policy in DEMO_POLICIES:
+            print(f"vf-eval flappybird -m {policy} -n {games} -r 1 -s … ", end="", flush=True)
+            started = time.monotonic()
+            runs[policy] = evaluate(policy, url, games, output)
+            print(f"{time.monotonic() - started:.0f} s")
+    rows = []
+    failed = False
+    for policy, run in runs.items():
+        folder = output / "episodes" / policy
+        verified = write_episodes(run, folder)
+        failed = failed or verified < games
+        rows.append(_table_row(policy, run, verified, games))
+    print(f"\n{table(('policy', 'pipes', 'ticks', 'reward', 'format', 'how it ended', 'verified'), rows)}\n")
+    for name, what in (("evals", "saved runs"), ("episodes", "episode files")):
+        print(f"{what:<14}{output / name}")
+    print(f"look closer   flappybird verify {output / 'episodes' / 'planner'}")
+    return int(failed)
+
+
+@contextlib.contextmanager
+def policy_server() -> Iterator[str]:
+    """Run the policy server as a process of its own on a free loopback port; give its URL, and end it afterwards."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "flappybird", "serve", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            _wait_until_served(process, port)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+            process.kill()
+
+
+def _wait_until_served(process: subprocess.Popen[str], port: int) -> None:
+    for _ in range(600):
+        if process.poll() is not None:
+            said = process.stderr.read().strip() if process.stderr else ""
+            raise DemoError(f"the policy server did not start: {said}")
+        with contextlib.suppress(URLError, ConnectionError), urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=1):
+            return
+        time.sleep(0.1)
+    raise DemoError("the policy server did not answer within 60 seconds")
+
+
+def evaluate(policy: str, url: str, games: int, output: Path) -> Run:
+    """Run `vf-eval flappybird` on a policy and return what it saved. Raises DemoError where it failed."""
+    evals = output / "evals" / f"flappybird--{policy}"
+    before = set(evals.glob("*")) if evals.is_dir() else set()
+    log = output / f"vf-eval-{policy}.log"
+    scripts = Path(sysconfig.get_path("scripts"))
+    command = [str(scripts / "vf-eval"), "flappybird", "-m", policy, "-b", url, "-k", "FLAPPYBIRD_API_KEY"]
+    command += ["-n", str(games), "-r", "1", "-s", "-o", str(output), "-d", "-A"]
+    with open(log, "w", encoding="utf-8") as file:
+        try:
+            with subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as process:
+                try:
+                    code = process.wait()
+                except KeyboardInterrupt:
+                    process.send_signal(signal.SIGINT)
+                    process.wait(20)
+                    raise
+        except FileNotFoundError:
+            raise DemoError(f"{command[0]} is missing: install verifiers below 0.4 (pip install 'flappybird[classic]')") from None
+    found = [path for path in evals.glob("*") if path not in before and (path / "results.jsonl").is_file()]
+    if code != 0 or len(found) != 1:
+        raise DemoError(f"vf-eval ended with exit code {code}; its output is in {log}")
+    return load_run(found[0])
+
+
+def write_episodes(run: Run, folder: Path) -> int:
+    """Write an episode file for each rollout of `run`; return how many of them their replay confirms."""
+    folder.mkdir(parents=True, exist_ok=True)
+    verified = 0
+    for row in run.rows:
+        if row.episode is not None:
+            save(row.episode, folder / f"episode-{row.index:04d}.json")
+            verified += not check(row)
+    return verified
+
+
+def _table_row(policy: str, run: Run, verified: int, games: int) -> tuple[str, ...]:
+    clean = [row for row in run.rows if row.error is None and row.episode is not None]
+
+    def average(name: str) -> str:
+        return f"{mean(row.claims[name] for row in clean):.2f}" if clean else "-"
+
+    names = ("pipes_passed", "ticks", "reward", "format_reward_func")
+    return (policy, *(average(name) for name in names), how_they_ended(run.rows), f"{verified} of {games}")
+
+
+def how_they_ended(rows: list[Row]) -> str:
+    """Return how often rollouts ended in which way, most often first: `2 floor, 1 pipe`."""
+    reasons = Counter("error" if row.error or row.episode is None else row.episode.outcome.reason.value for row in rows)
+    return ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in reasons.most_common())
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a plain table, its columns padded."""
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
+    )

@@ -1,0 +1,112 @@
+"""What an environment can be asked for, checked: the arguments that every verifiers door takes, and the games they mean.
+
+A *row* is plain JSON: seed, config and rules of one game. Row and replies give the episode again, anywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flappybird import __version__
+from flappybird.config import FlappyConfig
+from flappybird.course import check_seed
+from flappybird.episode import PHYSICS
+from flappybird.errors import ConfigError, show, unknown_name
+from flappybird.rollout import Rollout, Rules
+from flappybird.text import system_prompt
+
+TRAIN_SEEDS = 2**40
+"""Training seeds start here and evaluation seeds stay below, so that the two never meet."""
+
+MAX_EXAMPLES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The checked arguments of an environment."""
+
+    config: FlappyConfig
+    rules: Rules
+    num_examples: int = 10
+    """Games in the evaluation set."""
+    seed: int = 0
+    """Seed of the first evaluation game; game i has seed `seed` + i."""
+    report: bool | str | None = None
+    """Whether an evaluation writes a report, or the folder it goes to; None: where `vf-eval` runs it."""
+
+    @classmethod
+    def of(cls, **args: Any) -> Settings:
+        """Return the settings that environment arguments mean.
+
+        Args:
+            args: any of `ARGUMENTS`.
+
+        Raises:
+            ConfigError: an argument is unknown, of the wrong type or out of range; the message names it.
+        """
+        for name in args:
+            if name not in ARGUMENTS:
+                raise ConfigError(unknown_name(name, ARGUMENTS, "an environment argument"))
+        config = FlappyConfig.of(args.get("config"), args.get("config_overrides"))
+        rules = Rules(**{name: args[name] for name in RULES if name in args})
+        num_examples = _count(args.get("num_examples", cls.num_examples), "num_examples")
+        seed = check_seed(args.get("seed", cls.seed))
+        report = args.get("report")
+        if not isinstance(report, bool | str | None):
+            raise ConfigError(f"report = {show(report)}: must be true, false or a folder")
+        settings = cls(config, rules, num_examples, seed, report)
+        settings.evaluation_row(num_examples - 1)
+        return settings
+
+    def evaluation_row(self, index: int) -> dict[str, Any]:
+        """Return row `index` of the evaluation set. Raises ConfigError where its seed would be one of training."""
+        seed = self.seed + index
+        if seed >= TRAIN_SEEDS:
+            raise ConfigError(f"seed = {self.seed}: evaluation seeds must stay below {TRAIN_SEEDS}, where training seeds start")
+        return self._row(seed)
+
+    def training_row(self, index: int) -> dict[str, Any]:
+        """Return row `index` of the endless training set."""
+        return self._row(TRAIN_SEEDS + self.seed + index)
+
+    def _row(self, seed: int) -> dict[str, Any]:
+        return {
+            "seed": seed,
+            "config": self.config.model_dump(),
+            "rules": self.rules.model_dump(),
+            "versions": {"flappybird": __version__, "physics": PHYSICS},
+        }
+
+    def same_games(self, other: Settings) -> bool:
+        """Whether `other` plays the same games by the same rules, whatever their number and reports."""
+        return (self.config, self.rules, self.seed) == (other.config, other.rules, other.seed)
+
+
+RULES = tuple(Rules.model_fields)
+ARGUMENTS = ("max_turns", "num_examples", "config", "config_overrides", "seed", "report", *RULES[1:])
+"""The names of all environment arguments."""
+
+
+def start(row: dict[str, Any], record: dict[str, Any] | None = None) -> Rollout:
+    """Return the rollout of a row: at its beginning, or where `record` left it. Raises ConfigError for a bad row."""
+    try:
+        return Rollout(FlappyConfig(**row["config"]), row["seed"], Rules(**row["rules"]), record)
+    except (KeyError, TypeError) as error:
+        raise ConfigError(f"not a row of this environment: {show(str(error))}") from None
+
+
+def opening(rollout: Rollout) -> tuple[str, str]:
+    """Return what a model reads first: the system prompt and the first observation."""
+    return system_prompt(rollout.game.config, rollout.rules.ticks_per_turn), observe(rollout)
+
+
+def observe(rollout: Rollout) -> str:
+    """Return what a model reads of the rollout as it stands now."""
+    return str(rollout.observation())
+
+
+def _count(value: object, name: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_EXAMPLES:
+        return value
+    raise ConfigError(f"{name} = {show(value)}: must be a whole number from 1 to {MAX_EXAMPLES}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,11 @@ from tqdm import tqdm
 
 from flappybird import rewards
 from flappybird.analysis import Analysis, analyse
-from flappybird.episode import Episode, Replay, fly, replay
+from flappybird.episode import Episode, Replay, replay
 from flappybird.game import Reason
-from flappybird.records import Difference, verify
+from flappybird.records import Difference
 from flappybird.report.baselines import Played, Task, play_all
-from flappybird.rollout import Rollout
-from flappybird.runs import Row, Run
+from flappybird.runs import Row, Run, check
 
 NO_TRANSCRIPT = "no transcript"
 """How a rollout ended of which nothing was saved that could be replayed, and no error either."""
@@ -34,17 +33,6 @@ ENDS = {
     NO_TRANSCRIPT: "no transcript",
 }
 """Every way in which a row of a run can end, and how it is called on the page."""
-
-CLAIMS = {
-    "reward": rewards.reward,
-    "format": rewards.format_score,
-    **{function.__name__: function for function in (rewards.pipes_passed, rewards.survival_score, rewards.done, *rewards.METRICS)},
-}
-"""Saved scores that a replay can check, by the name they are saved under."""
-
-TOLERANCE = 1e-6
-"""Saved scores are compared as closely as this."""
-
 
 @dataclass(frozen=True)
 class Record:
@@ -121,6 +109,7 @@ class Records:
 
 def gather(runs: list[Run], videos: Path | None = None) -> list[Records]:
     """Return the records of `runs`; `videos` is a folder of exported videos, `videos` inside each run if not given."""
+    runs = [part for run in runs for part in split(run)]
     tasks = [Task.of(row.episode) for run in runs for row in run.rows if row.episode]
     baselines = play_all(tasks)
     gathered: list[Records] = []
@@ -132,6 +121,31 @@ def gather(runs: list[Run], videos: Path | None = None) -> list[Records]:
         without = sum(record.episode is not None and record.baselines is None for record in records)
         gathered.append(Records(run, label, records, max((run.asked or 0) - len(records), 0), without))
     return gathered
+
+
+def split(run: Run) -> list[Run]:
+    """Return `run` in parts of which each has one player, one config and one set of rules: no average mixes what differs.
+
+    Rows without a transcript, and rollouts of which there is no row, stay with the largest part.
+    """
+    parts: dict[Any, list[Row]] = {}
+    for row in run.rows:
+        if row.episode:
+            parts.setdefault((row.episode.player.name, row.episode.config, row.episode.rules), []).append(row)
+    if len(parts) < 2:
+        return [run]
+    ordered = sorted(parts.items(), key=lambda part: (-len(part[1]), part[1][0].index))
+    found = []
+    for number, ((player, config, rules), rows) in enumerate(ordered, 1):
+        if number == 1:
+            rows = sorted(rows + [row for row in run.rows if row.episode is None], key=lambda row: row.index)
+        changed = {**config.changed(), **rules.model_dump(exclude_defaults=True)}
+        stated = ", ".join(f"{name} = {value}" for name, value in changed.items()) or "the default settings"
+        note = f"part {number} of {len(parts)} of {run.path.name}, whose rows do not belong together: {player} with {stated}"
+        missing = max((run.asked or 0) - len(run.rows), 0) if number == 1 else 0
+        asked = None if run.asked is None else len(rows) + missing
+        found.append(replace(run, model=player, rows=rows, asked=asked, notes=[note, *run.notes], damaged=run.damaged * (number == 1)))
+    return found
 
 
 def _record(row: Row, baselines: dict[Task, dict[str, Played]], clips: dict[int, Path]) -> Record:
@@ -151,37 +165,6 @@ def _record(row: Row, baselines: dict[Task, dict[str, Played]], clips: dict[int,
         baselines=baselines.get(Task.of(episode)),
         video=video,
     )
-
-
-def check(row: Row) -> list[Difference]:
-    """Compare everything that was saved of `row` with the replay: actions, ending, scores and the observations that were sent."""
-    if row.episode is None:
-        return []
-    found = verify(row.episode) + _check_observations(row, row.episode)
-    ticks = row.episode.outcome.ticks
-    for name, claimed in row.claims.items():
-        if name in CLAIMS:
-            given = CLAIMS[name](row.episode)
-            if not abs(claimed - given) <= TOLERANCE:
-                found.append(Difference(f"saved {name}", ticks, claimed, given))
-    return sorted(found, key=lambda difference: difference.tick)
-
-
-def _check_observations(row: Row, episode: Episode) -> list[Difference]:
-    if row.observations is None:
-        return []
-    found = []
-    rollout = Rollout(episode.config, episode.seed, episode.rules)
-    for index, turn in enumerate(episode.turns[: len(row.observations)]):
-        if rollout.outcome is not None:
-            break
-        given, sent = str(rollout.observation()), row.observations[index]
-        if given not in sent:
-            found.append(Difference(f"observation {index}", rollout.game.tick, sent, given))
-        fly(rollout, turn)
-    if len(row.observations) < len(episode.turns):
-        found.append(Difference("observations", rollout.game.tick, len(row.observations), len(episode.turns)))
-    return found
 
 
 def _scores(row: Row, episode: Episode) -> dict[str, float]:
@@ -227,13 +210,3 @@ def _videos(folder: Path) -> dict[int, Path]:
         if number and file.suffix.lower() in (".mp4", ".gif", ".webm"):
             found.setdefault(int(number[1]), file)
     return found
-
-
-def settings(run: Run) -> dict[str, Any]:
-    """Return what the rows of `run` were played with, by name, each with its values from the most frequent on."""
-    episodes = [row.episode for row in run.rows if row.episode]
-    found: dict[str, Counter[Any]] = {}
-    for episode in episodes:
-        for name, value in (*episode.config, *episode.rules):
-            found.setdefault(name, Counter())[value] += 1
-    return {name: [value for value, _ in counts.most_common()] for name, counts in found.items()}

@@ -129,19 +129,26 @@ class Course:
         ConfigError: the seed is no such number.
     """
 
-    __slots__ = ("_key", "config", "physics", "seed")
+    __slots__ = ("_gaps", "_key", "config", "physics", "seed")
 
     def __init__(self, config: FlappyConfig, seed: int) -> None:
         self.config = config
         self.seed = check_seed(seed)
         self.physics = Physics.of(config)
         self._key = mix64(seed + _GOLDEN & _MASK)
+        self._gaps: dict[int, Gap] = {}
 
     def __repr__(self) -> str:
         return f"Course(seed={self.seed}, config={self.config.changed()})"
 
     def gap(self, number: int) -> Gap:
         """Return the gap of pipe `number`: the centre drawn from (seed, number), the height from the ramp."""
+        gap = self._gaps.get(number)
+        if gap is None:
+            gap = self._gaps[number] = self._draw(number)
+        return gap
+
+    def _draw(self, number: int) -> Gap:
         choices = 2 * (to_units(self.config.gap_center_offset) // HUNDREDTH) + 1
         bits = mix64(self._key + (number + 1) * _GOLDEN & _MASK) >> 32
         hundredths = (bits * choices >> 32) - choices // 2

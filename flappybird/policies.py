@@ -217,13 +217,16 @@ class Sight(NamedTuple):
         """Return the states that survive all ticks that are known."""
         grid = seen.y | seen.velocity  # ys and velocities of a real game lie on the grid of jump and gravity anyway
         step = grid and _grid(seen.y, seen.velocity, self.physics)
-        return _survival(self, seen.tick + 1 if not self.ahead else min(seen.tick + 1, self._known_since()), step)
+        return _survival(self, min(seen.tick + 1, self._known_since(seen.tick)), step)
 
-    def _known_since(self) -> int:
+    def _known_since(self, tick: int) -> int:
+        if not self.ahead:
+            return 1 if tick < self.physics.first_spawn else tick + 1
         # The same pipes are in sight, and none of them passed, at least since the newest of them appeared and
         # the one before the next was passed: one solution serves all those ticks.
-        before = self.ahead[0][0] - self.physics.interval + self.physics.pass_age
-        return max(before, self.ahead[-1][0]) + 1
+        before = self.ahead[0][0] - self.physics.interval
+        passed = before + self.physics.pass_age if before >= self.physics.first_spawn else 0
+        return max(passed, self.ahead[-1][0]) + 1
 
 
 @lru_cache(maxsize=2048)

@@ -331,7 +331,7 @@ def _binned(by_turn: list[dict[Status, int]], bins: int = 60) -> tuple[list[floa
 
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
-_KEPT = ("opacity", "fill-opacity", "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-dashoffset", "text-anchor")
+_KEPT = ("font-size", "opacity", "fill-opacity", "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-dashoffset", "text-anchor")
 
 
 def _figure() -> Any:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
+import webbrowser
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from flappybird import __version__
 from flappybird.files import write_text
-from flappybird.runs import Run
+from flappybird.runs import Run, load_run
 
 FOLDER = Path("environments/flappybird/reports")
 """Where reports are written when nothing else is said, from the folder in which the command runs."""
@@ -48,12 +50,38 @@ def report_name(run: Run) -> str:
     return f"flappybird-{version}--{_safe(run.model)}--n{len(examples)}-r{rollouts}--{digest}.html"
 
 
-def summarise(runs: list[Run]) -> dict[str, Any]:
-    """Return the numbers of the report of `runs` as plain JSON values."""
+def report(paths: list[str], output: Path | None, videos: Path | None, form: Literal["html", "text", "json"]) -> int:
+    """Do what `flappybird report` is asked to; return its exit code."""
     from flappybird.report.data import gather
     from flappybird.report.summary import to_dict
+    from flappybird.report.terminal import text
 
-    return to_dict(gather(runs))
+    runs = [load_run(path) for path in paths]
+    if form == "text":
+        print(text(gather(runs)), end="")
+    elif form == "json":
+        print(json.dumps(to_dict(gather(runs)), indent=1, allow_nan=False))
+    else:
+        path = write_report(runs, output or FOLDER / _name(runs), videos=videos)
+        print(path)
+        _offer(path)
+    return 0
+
+
+def _offer(path: Path) -> None:
+    """Ask whether to open the page, where there is somebody to ask."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return
+    print("Open it? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        webbrowser.open(path.resolve().as_uri())
+
+
+def _name(runs: list[Run]) -> str:
+    if len(runs) == 1:
+        return report_name(runs[0])
+    names = "\n".join(report_name(run) for run in runs)
+    return f"flappybird-{_safe(__version__)}--comparison-of-{len(runs)}--{hashlib.sha256(names.encode()).hexdigest()[:8]}.html"
 
 
 def _safe(text: str) -> str:

@@ -229,3 +229,19 @@ def _plain(stats: Stats | None) -> dict[str, Any] | None:
         return None
     names = {"n": stats.n, "mean": stats.mean, "median": stats.median, "min": stats.low, "max": stats.high}
     return names | {"interval": list(stats.interval) if stats.interval else None}
+
+
+def to_dict(runs: Sequence[Records]) -> dict[str, Any]:
+    """Return the numbers of a whole report as plain JSON values."""
+    report: dict[str, Any] = {"runs": [{"label": run.label, **Summary(run).to_dict()} for run in runs]}
+    if len(runs) > 1:
+        common, ranked = ranking(runs)
+        report["common_tasks"] = len(common)
+        report["ranking"] = [
+            {"label": runs[index].label, "reward": mean, "behind": pair and _plain_pair(pair)} for index, mean, pair in ranked
+        ]
+    return report
+
+
+def _plain_pair(pair: Pair) -> dict[str, Any]:
+    return pair._asdict() | {"interval": list(pair.interval) if pair.interval else None}

@@ -15,8 +15,8 @@ from flappybird.policies import POLICIES, make_policy, plan
 from flappybird.rewards import WEIGHTS, scores
 from flappybird.rollout import Rollout, Rules
 
-MAX_TICKS = 1_000_000
-"""So many ticks are played at the most for the baselines of a report: about a minute. Courses beyond it go without."""
+MAX_TICKS = 300_000
+"""So many ticks each policy plays at the most for a report, about half a minute in all. Tasks beyond it go without."""
 
 
 class Task(NamedTuple):

@@ -110,8 +110,8 @@ def _pipes(axis: Any, runs: Sequence[Records]) -> str | None:
     axis.xaxis.get_major_locator().set_params(integer=True)
     axis.grid(axis="x", visible=False)
     _percent(axis)
-    axis.legend(loc="upper center", ncols=4)
-    axis.margins(y=0.22)
+    axis.set_ylim(0, 1.02)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=4)
     return "How many pipes the bird passed; the outline is the planner on the same seeds."
 
 
@@ -149,7 +149,7 @@ def _deaths(axis: Any, runs: Sequence[Records]) -> str | None:
             if places:
                 jitter = (index - (len(runs) - 1) / 2) * 0.18
                 xs, ys = [pipe + jitter for pipe, _ in places], [max(-far, min(far, offset)) for _, offset in places]
-                axis.scatter(xs, ys, s=22, marker=marker, color=_colour(index), alpha=0.75, linewidths=0, clip_on=False)
+                axis.scatter(xs, ys, s=22, marker=marker, color=_colour(index), alpha=0.6, linewidths=0, clip_on=False)
                 drawn += len(places)
     if not drawn:
         return None

@@ -110,7 +110,7 @@
     const { flight, canvas } = lane, { world, episode } = flight;
     const ground = 0.06 * world.world_h, tall = world.world_h + ground;
     const aspect = Math.min(Math.max(world.world_w / tall, 0.7), 2.6);
-    const [c, width, height] = sized(canvas, (w) => Math.min(w / aspect, 620));
+    const [c, width, height] = sized(canvas, (w) => Math.min(w / aspect, 820));
     const scale = Math.min(width / world.world_w, height / tall);
     const left = (width - world.world_w * scale) / 2, top = (height - tall * scale) / 2;
     const X = (x) => left + x * scale, Y = (y) => top + (world.world_h / 2 - y) * scale;
@@ -198,7 +198,7 @@
     for (let tick = first; tick <= last; tick++) {
       const tap = taps[tick - from] === "T" && tick < at;
       c.globalAlpha = alpha * (0.35 + 0.65 * (tick - first) / Math.max(last - first, 1)); c.fillStyle = colour(tick);
-      c.beginPath(); c.arc(X(world.bird_x - (at - tick) * world.speed), Y(states[tick - from][0]), tap ? 3 : 1.6, 0, 7); c.fill();
+      c.beginPath(); c.arc(X(world.bird_x - (at - tick) * world.speed), Y(states[tick - from][0]), tap ? 3.4 : 1.8, 0, 7); c.fill();
     }
     c.globalAlpha = 1;
   }
@@ -256,7 +256,7 @@
     if (asked !== player.asked) return;
     player.episode = episode; player.race = rivals.length > 1;
     const same = data.episodes.filter((other) => episode.task !== undefined && other.task === episode.task).length;
-    $("race").hidden = same < 2; $("race").setAttribute("aria-pressed", player.race);
+    $("race").hidden = same < 2; $("race").setAttribute("aria-pressed", player.race); $("player").classList.toggle("racing", player.race);
     $("choice").value = String(data.episodes.indexOf(episode));
     for (const row of document.querySelectorAll("tr.current")) row.classList.remove("current");
     const row = $("row-" + data.episodes.indexOf(episode));
@@ -353,7 +353,7 @@
   function verdict(flight, tick) {
     const { episode, body } = flight, blunder = body.blunder, death = body.death;
     let look = "", lead, rest;
-    const name = (tap) => tap ? "TAP" : "no TAP";
+    const name = (tap) => tap ? "a TAP" : "holding", large = (text) => text[0].toUpperCase() + text.slice(1);
     if (tick > episode.ticks) [look, lead, rest] = ["free", "The episode is over.", "Only the ghost flies on."];
     else if (tick === episode.ticks && death) {
       const far = Math.abs(death.miss) / UNIT, side = death.miss > 0 ? "above" : "below";
@@ -363,7 +363,7 @@
     else if (blunder && tick === blunder.tick) {
       const turn = blunder.turn === null ? null : body.turns[blunder.turn];
       const why = turn && turn.status !== "ok" ? " The reply was " + turn.status + ", so it flew as no-op." : blunder.turn !== null && flight.starts[blunder.turn] !== tick && turn.actions.length === 1 ? " It was asked for at tick " + flight.starts[blunder.turn] + "." : "";
-      [look, lead, rest] = ["turning", "Point of no return.", name(blunder.tap) + " lost the game here; " + name(!blunder.tap) + " would have lived." + why];
+      [look, lead, rest] = ["turning", "Point of no return.", large(name(blunder.tap)) + " lost the game here; " + name(!blunder.tap) + " would have lived." + why];
     } else if (blunder && tick > blunder.tick) {
       const left = episode.ticks - tick;
       [look, lead, rest] = ["doomed", "Doomed.", "Nothing can save the bird any more" + (death ? "; it dies in " + left + (left === 1 ? " tick." : " ticks.") : ".")];

@@ -98,9 +98,13 @@ def _episodes(args: argparse.Namespace) -> int:
 
 
 def _add_report(commands: Any) -> None:
-    report = commands.add_parser("report", help="one page per run, or a comparison of several: why each bird died, every episode replayable")
+    report = commands.add_parser(
+        "report", help="one page per run, or a comparison of several: why each bird died, every episode replayable"
+    )
     report.add_argument("runs", nargs="+", metavar="RUN", help="what vf-eval -s saved, a folder of episode files, or one of them")
-    report.add_argument("-o", "--output", type=Path, metavar="FILE.html", help="default: named after the run, in environments/flappybird/reports")
+    report.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.html", help="default: named after the run, in environments/flappybird/reports"
+    )
     report.add_argument("--videos", type=Path, metavar="DIR", help="exported videos to link to (default: videos inside each run)")
     form = report.add_mutually_exclusive_group()
     form.add_argument("--text", action="store_true", help="print the summary and write no file")

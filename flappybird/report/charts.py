@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -69,6 +70,7 @@ RC = {
     "legend.fontsize": 8,
     "figure.constrained_layout.use": True,
     "path.simplify": False,
+    "text.parse_math": False,
 }
 
 
@@ -76,8 +78,12 @@ def draw(runs: Sequence[Records]) -> list[Chart]:
     """Return the pictures of `runs` for which there is anything to show."""
     import matplotlib
 
-    found = []
-    with matplotlib.rc_context(RC):
+    found: list[Chart] = []
+    if not runs:
+        return found
+    with matplotlib.rc_context(RC), warnings.catch_warnings():
+        # A name in letters that matplotlib's own font lacks is laid out a little off; the page's font shows it.
+        warnings.simplefilter("ignore", UserWarning)
         for name, (title, paint) in _CHARTS.items():
             figure = _figure()
             caption = paint(figure.add_subplot(), runs)
@@ -102,7 +108,7 @@ def _pipes(axis: Any, runs: Sequence[Records]) -> str | None:
     for index, of_run in enumerate(values):
         shares = _histogram(of_run, edges)
         places = [centre + (index - (len(runs) - 1) / 2) * width for centre in centres]
-        axis.bar(places, shares, width=width * 0.94, color=_colour(index), label=runs[index].label)
+        axis.bar(places, shares, width=width * 0.94, color=_colour(index), label=_name(runs[index]))
     if planner:
         axis.stairs(_histogram(planner, edges), edges, color=COLOUR["planner"], linewidth=1.4, label="planner")
     axis.set_xlabel("pipes passed")
@@ -119,7 +125,7 @@ def _survival(axis: Any, runs: Sequence[Records]) -> str | None:
     last = 0
     for index, run in enumerate(runs):
         lives = [(record.episode.outcome.ticks, record.episode.outcome.reason) for record in run.clean if record.episode]
-        last = max(last, _curve(axis, lives, _colour(index), run.label, 2.0))
+        last = max(last, _curve(axis, lives, _colour(index), _name(run), 2.0))
     if not last:
         return None
     for name in POLICIES:
@@ -175,7 +181,7 @@ def _causes(axis: Any, runs: Sequence[Records]) -> str | None:
     for index, run in enumerate(runs):
         counts = [run.ends.get(end, 0) for end in ends]
         places = [place + (index - (len(runs) - 1) / 2) * height for place in range(len(ends))]
-        axis.barh(places, counts, height=height * 0.92, color=_colour(index), label=run.label)
+        axis.barh(places, counts, height=height * 0.92, color=_colour(index), label=_name(run))
         for place, count in zip(places, counts, strict=True):
             if count:
                 axis.text(count, place, f" {count}", va="center", fontsize=8, color=COLOUR["ink"])
@@ -219,14 +225,18 @@ def _format_compared(axis: Any, runs: Sequence[Records]) -> str | None:
         by_turn = _statuses(run)
         if by_turn:
             places, shares = _binned(by_turn)
-            axis.plot(places, [share.get(Status.OK, 0.0) for share in shares], color=_colour(index), linewidth=1.8, label=run.label)
+            axis.plot(
+                places, [share.get(Status.OK, 0.0) for share in shares], color=_colour(index), linewidth=1.8, label=_name(run)
+            )
             drawn = True
+    if not drawn:
+        return None
     axis.set_ylim(-0.02, 1.04)
     axis.set_xlabel("turn")
     axis.set_ylabel("share of valid replies")
     _percent(axis)
     axis.legend(loc="lower left")
-    return "Share of replies with a legal action, turn by turn." if drawn else None
+    return "Share of replies with a legal action, turn by turn."
 
 
 def _rewards(axis: Any, runs: Sequence[Records]) -> str | None:
@@ -239,17 +249,22 @@ def _rewards(axis: Any, runs: Sequence[Records]) -> str | None:
                 look: dict[str, Any] = (
                     {"color": _colour(index), "linewidths": 0} if clean else {"facecolors": "none", "edgecolors": _colour(index)}
                 )
-                axis.scatter(*zip(*places, strict=True), s=20, zorder=3, label=run.label if clean else None, clip_on=False, **look)
+                axis.scatter(
+                    *zip(*places, strict=True), s=20, zorder=3, label=_name(run) if clean else None, clip_on=False, **look
+                )
                 drawn = True
     longest = max(runs, key=lambda run: len(run.records))
-    planner = [
-        (record.row.index, record.baselines["planner"].scores["reward"]) for record in longest.records if record.baselines
-    ]
+    planner = [(record.row.index, record.baselines["planner"].scores["reward"]) for record in longest.records if record.baselines]
     if not drawn:
         return None
     if planner:
         axis.scatter(
-            *zip(*planner, strict=True), s=60 if len(planner) < 150 else 12, marker="_", color=COLOUR["planner"], linewidths=1.2, label="planner"
+            *zip(*planner, strict=True),
+            s=60 if len(planner) < 150 else 12,
+            marker="_",
+            color=COLOUR["planner"],
+            linewidths=1.2,
+            label="planner",
         )
     axis.set_xlabel("episode")
     axis.set_ylabel("reward")
@@ -268,6 +283,12 @@ _CHARTS: dict[str, tuple[str, Callable[[Any, Sequence[Records]], str | None]]] =
     "format": ("Format by turn", _format),
     "rewards": ("Reward by episode", _rewards),
 }
+
+
+def _name(run: Records) -> str:
+    """Return the run's name for a legend: short, printable, and not hidden by a leading underscore."""
+    name = "".join(letter if letter.isprintable() else "\ufffd" for letter in run.label).lstrip("_") or "unknown"
+    return name if len(name) <= 30 else f"{name[:29]}…"
 
 
 def _colour(index: int) -> str:
@@ -331,7 +352,16 @@ def _binned(by_turn: list[dict[Status, int]], bins: int = 60) -> tuple[list[floa
 
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
-_KEPT = ("font-size", "opacity", "fill-opacity", "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-dashoffset", "text-anchor")
+_KEPT = (
+    "font-size",
+    "opacity",
+    "fill-opacity",
+    "stroke-opacity",
+    "stroke-width",
+    "stroke-dasharray",
+    "stroke-dashoffset",
+    "text-anchor",
+)
 
 
 def _figure() -> Any:

@@ -34,6 +34,7 @@ ENDS = {
 }
 """Every way in which a row of a run can end, and how it is called on the page."""
 
+
 @dataclass(frozen=True)
 class Record:
     """One rollout of a run, as the report knows it."""
@@ -144,7 +145,9 @@ def split(run: Run) -> list[Run]:
         note = f"part {number} of {len(parts)} of {run.path.name}, whose rows do not belong together: {player} with {stated}"
         missing = max((run.asked or 0) - len(run.rows), 0) if number == 1 else 0
         asked = None if run.asked is None else len(rows) + missing
-        found.append(replace(run, model=player, rows=rows, asked=asked, notes=[note, *run.notes], damaged=run.damaged * (number == 1)))
+        found.append(
+            replace(run, model=player, rows=rows, asked=asked, notes=[note, *run.notes], damaged=run.damaged * (number == 1))
+        )
     return found
 
 

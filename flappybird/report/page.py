@@ -24,7 +24,15 @@ from flappybird.report.payload import embed, payload
 from flappybird.report.summary import METRICS, Interval, Pair, Stats, Summary, ranking
 from flappybird.policies import POLICIES
 
-DIGITS = {"reward": 2, "pipes_passed": 2, "survival_score": 1, "ticks": 1, "format": 3, "invalid_actions": 2, "tokens_per_turn": 1}
+DIGITS = {
+    "reward": 2,
+    "pipes_passed": 2,
+    "survival_score": 1,
+    "ticks": 1,
+    "format": 3,
+    "invalid_actions": 2,
+    "tokens_per_turn": 1,
+}
 MAX_SEEDS_LISTED = 500
 """The most seeds of which a comparison lists every run's result."""
 
@@ -62,7 +70,14 @@ def build(runs: Sequence[Records], folder: Path, built: datetime | None = None) 
         "episodes": _episodes(runs),
         "details": _details(runs),
     }
-    names = {"replay": "Replay", "comparison": "Comparison", "summary": "Summary", "charts": "Pictures", "episodes": "Episodes", "details": "What ran"}
+    names = {
+        "replay": "Replay",
+        "comparison": "Comparison",
+        "summary": "Summary",
+        "charts": "Pictures",
+        "episodes": "Episodes",
+        "details": "What ran",
+    }
     heading = " · ".join(dict.fromkeys(run.label for run in runs)) or "No runs"
     return Template(_own("template.html")).substitute(
         sections,
@@ -72,7 +87,7 @@ def build(runs: Sequence[Records], folder: Path, built: datetime | None = None) 
         ),
         version=esc(__version__),
         title=esc(f"Flappy Bird: {heading}"),
-        heading=f'<bdi>{esc(heading)}</bdi>',
+        heading=f"<bdi>{esc(heading)}</bdi>",
         meta=_meta(runs),
         nav=" ".join(f'<a href="#{name}">{title}</a>' for name, title in names.items() if sections[name]),
         style=style,
@@ -139,16 +154,22 @@ def _cards(summary: Summary) -> Iterable[str]:
     if errored and summary.with_errored:
         more += f"; with the {errored} errored ones {summary.with_errored.mean:.2f}"
     yield _card("Mean reward, clean rollouts" if errored else "Mean reward", f"{reward.mean:.2f}" if reward else "–", more)
-    yield _card("Pipes passed", f"{pipes.mean:.2f}" if pipes else "–", f"median {pipes.median:g}, best {pipes.high:g}" if pipes else "")
+    yield _card(
+        "Pipes passed", f"{pipes.mean:.2f}" if pipes else "–", f"median {pipes.median:g}, best {pipes.high:g}" if pipes else ""
+    )
     if summary.share:
         ratio, interval = summary.share
-        yield _card("Share of the planner’s reward", f"{ratio:.0%}", f"95 % {interval.low:.0%} to {interval.high:.0%}" if interval else "")
+        yield _card(
+            "Share of the planner’s reward", f"{ratio:.0%}", f"95 % {interval.low:.0%} to {interval.high:.0%}" if interval else ""
+        )
     lost = [record.analysis.blunder for record in records.clean if record.analysis and record.analysis.death]
     if lost:
         doomed = [blunder.doomed for blunder in lost if blunder]
         avoidable = f"{len(doomed)} of {len(lost)}"
         middle = sorted(doomed)[len(doomed) // 2] if doomed else 0
-        yield _card("Deaths that one other action avoids", avoidable, f"doomed for {middle} ticks in the median" if doomed else "")
+        yield _card(
+            "Deaths that one other action avoids", avoidable, f"doomed for {middle} ticks in the median" if doomed else ""
+        )
     good = records.verified == len(records.replayed)
     yield _card(
         "Verified by replay",
@@ -173,7 +194,9 @@ def _totals(summary: Summary, *, named: bool) -> str:
     bars, at = [], 0.0
     for look, label, count in ends:
         width = 100 * count / total
-        bars.append(f'<rect class="{look}" x="{at:.3f}" y="0" width="{width:.3f}" height="1"><title>{esc(label)}: {count}</title></rect>')
+        bars.append(
+            f'<rect class="{look}" x="{at:.3f}" y="0" width="{width:.3f}" height="1"><title>{esc(label)}: {count}</title></rect>'
+        )
         at += width
     asked = f"{records.run.asked} asked for: " if records.run.asked is not None else ""
     line = f"{asked}{len(records.clean)} ok, {len(records.errored)} errored"
@@ -190,7 +213,9 @@ def _notices(records: Records) -> str:
     run, prefix = records.run, f"{records.label}: "
     told = [(note, False) for note in run.notes]
     if run.damaged:
-        told.append((f"{_count(run.damaged, 'damaged line')} could not be read and {'was' if run.damaged == 1 else 'were'} skipped", True))
+        told.append(
+            (f"{_count(run.damaged, 'damaged line')} could not be read and {'was' if run.damaged == 1 else 'were'} skipped", True)
+        )
     if run.asked is not None and len(records.records) > run.asked:
         told.append((f"the run has {len(records.records)} rows, but only {run.asked} were asked for", True))
     differing = [record for record in records.records if record.differences]
@@ -201,7 +226,9 @@ def _notices(records: Records) -> str:
     if len(differing) > 10:
         told.append((f"{len(differing) - 10} more episodes differ from their replay", True))
     if records.without_baselines:
-        told.append((f"the built-in policies were not played for {_count(records.without_baselines, 'episode')}: too many ticks", False))
+        told.append(
+            (f"the built-in policies were not played for {_count(records.without_baselines, 'episode')}: too many ticks", False)
+        )
     claimed = sum(record.episode is None for record in records.clean)
     if claimed:
         told.append((f"{_count(claimed, 'score')} without a transcript: as the run claims, not verified", False))
@@ -241,7 +268,9 @@ def _summary_table(summary: Summary) -> str:
             cells = [_number(name, whole.mean), _range(name, whole.interval, bare=True), _number(name, whole.median)]
             cells += [_number(name, whole.low), _number(name, whole.high), str(whole.n)]
             told = "Reward, errored rollouts included"
-            rows.append(f'<tr><th scope="row">{told}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}{"<td></td>" * len(POLICIES)}</tr>')
+            rows.append(
+                f'<tr><th scope="row">{told}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}{"<td></td>" * len(POLICIES)}</tr>'
+            )
     if not rows:
         return f'<p class="notice">{esc(summary.records.label)}: no rollout was scored.</p>'
     caption = f"<caption><bdi>{esc(summary.records.label)}</bdi></caption>"
@@ -251,7 +280,7 @@ def _summary_table(summary: Summary) -> str:
 def _comparison(runs: Sequence[Records]) -> str:
     common, ranked = ranking(runs)
     if not common:
-        text = "<p class=\"notice\">These runs have no seed with the same settings in common, so they cannot be ranked.</p>"
+        text = '<p class="notice">These runs have no seed with the same settings in common, so they cannot be ranked.</p>'
         return f'<section id="comparison" aria-labelledby="comparison-title"><h2 id="comparison-title">Comparison</h2>{text}</section>'
     rows = []
     for place, (index, mean, pair) in enumerate(ranked, 1):
@@ -271,7 +300,7 @@ def _comparison(runs: Sequence[Records]) -> str:
 
 def _pair(pair: Pair | None) -> str:
     if pair is None:
-        return '<td>best</td><td>–</td><td>–</td>'
+        return "<td>best</td><td>–</td><td>–</td>"
     interval = f"{pair.interval.low:.2f} to {pair.interval.high:.2f}" if pair.interval else "–"
     return f"<td>{pair.difference:.2f}</td><td>{interval}</td><td>{pair.losses}, {pair.ties}, {pair.wins}</td>"
 
@@ -291,7 +320,9 @@ def _side_by_side(runs: Sequence[Records], common: Sequence[Any]) -> str:
             record = of_run[task]
             reward = f"{record.scores['reward']:.2f}"
             strong = f"<b>{reward}</b>" if record.scores["reward"] == best else reward
-            cells.append(f'<td><a href="#{_link(number, record, len(runs))}">{strong}</a> <span class="sub">{_short(record)}</span></td>')
+            cells.append(
+                f'<td><a href="#{_link(number, record, len(runs))}">{strong}</a> <span class="sub">{_short(record)}</span></td>'
+            )
         link = f'<a href="#{_link(0, by_task[0][task], len(runs))}&amp;race=1">side by side</a>'
         rows.append(f'<tr><th scope="row">{task.seed}</th>{"".join(cells)}<td>{link}</td></tr>')
     more = f"<caption>The first {MAX_SEEDS_LISTED} of {len(common)}</caption>" if len(common) > MAX_SEEDS_LISTED else ""
@@ -315,13 +346,30 @@ def _charts(runs: Sequence[Records]) -> str:
     drawn = charts.draw(runs)
     if not drawn:
         return ""
-    shown = "".join(f"<figure><h3>{esc(chart.title)}</h3>{chart.svg}<figcaption>{esc(chart.caption)}</figcaption></figure>" for chart in drawn)
+    shown = "".join(
+        f"<figure><h3>{esc(chart.title)}</h3>{chart.svg}<figcaption>{esc(chart.caption)}</figcaption></figure>" for chart in drawn
+    )
     return f'<section id="charts" aria-labelledby="charts-title"><div class="section-head"><h2 id="charts-title">Pictures</h2></div><div class="pictures">{shown}</div></section>'
 
 
 def _episodes(runs: Sequence[Records]) -> str:
     several = len(runs) > 1
-    columns = ["Episode", *(["Run"] if several else []), "Seed", "Ended", "Ticks", "Pipes", "Reward", "Format", "Invalid", "No return", "Doomed", "Last-tick TAPs", "Verified", "Video"]
+    columns = [
+        "Episode",
+        *(["Run"] if several else []),
+        "Seed",
+        "Ended",
+        "Ticks",
+        "Pipes",
+        "Reward",
+        "Format",
+        "Invalid",
+        "No return",
+        "Doomed",
+        "Last-tick TAPs",
+        "Verified",
+        "Video",
+    ]
     head = "".join(f'<th scope="col"{_left(name)}><button type="button">{name}</button></th>' for name in columns)
     rows, position = [], 0
     for number, run in enumerate(runs):
@@ -331,7 +379,8 @@ def _episodes(runs: Sequence[Records]) -> str:
     ends = {end: sum(run.ends.get(end, 0) for run in runs) for end in ENDS}
     chips = [("", f"All {position}", True)] + [(end, f"{ENDS[end]} {count}", False) for end, count in ends.items() if count]
     filters = "".join(
-        f'<button type="button" data-end="{esc(end)}" aria-pressed="{str(on).lower()}">{esc(label)}</button>' for end, label, on in chips
+        f'<button type="button" data-end="{esc(end)}" aria-pressed="{str(on).lower()}">{esc(label)}</button>'
+        for end, label, on in chips
     )
     if not rows:
         rows.append(f'<tr><td colspan="{len(columns)}">There are no episodes in this run.</td></tr>')

@@ -66,7 +66,8 @@ def payload(runs: Sequence[Records], folder: Path) -> dict[str, Any]:
         "runs": [run.label for run in runs],
         "worlds": [{**Physics.of(config)._asdict(), "world_h": to_units(config.world_h)} for config in worlds],
         "courses": [
-            [tuple(course.gap(pipe)) for pipe in range(course.physics.newest(last[index]) + 2)] for index, course in courses.values()
+            [tuple(course.gap(pipe)) for pipe in range(course.physics.newest(last[index]) + 2)]
+            for index, course in courses.values()
         ],
         "episodes": episodes,
     }
@@ -87,7 +88,13 @@ def _body(record: Record, episode: Episode, played: Replay, ghost: dict[str, Any
             thought: Any = reply.thought
             if start >= 0:  # it stands in the reply: only where
                 thought = [_utf16(turn.reply[:start]), _utf16(reply.thought)]
-            known = {"reply": turn.reply, "reasoning": turn.reasoning, "thought": thought, "format": reply.format, "cut": turn.cut}
+            known = {
+                "reply": turn.reply,
+                "reasoning": turn.reasoning,
+                "thought": thought,
+                "format": reply.format,
+                "cut": turn.cut,
+            }
             entry.update((name, value) for name, value in known.items() if value or name == "reply")
         for name in ("waited", "ignored", "prompt_tokens", "completion_tokens", "seconds"):
             value = getattr(turn, name)
@@ -99,7 +106,9 @@ def _body(record: Record, episode: Episode, played: Replay, ghost: dict[str, Any
         "taps": _marks(analysis.taps),
         "margins": analysis.margins,
         "forced": "".join(" " if must is None else "T" if must else "." for must in analysis.forced),
-        "blunder": {"tick": blunder.tick, "tap": blunder.tap, "turn": blunder.turn, "doomed": blunder.doomed} if blunder else None,
+        "blunder": {"tick": blunder.tick, "tap": blunder.tap, "turn": blunder.turn, "doomed": blunder.doomed}
+        if blunder
+        else None,
         "death": death._asdict() if death else None,
         "ghost": ghost,
         "turns": turns,

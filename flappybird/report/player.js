@@ -413,7 +413,7 @@
     if (!wanted.has("episode")) return false;
     const run = Number(wanted.get("run") || 0), index = Number(wanted.get("episode"));
     const episode = data.episodes.find((one) => one.index === index && (one.run === run || data.runs.length === 1));
-    if (!episode) { pause(); player.lanes = []; player.episode = null; notice("There is no episode " + wanted.get("episode") + " in this report."); return true; }
+    if (!episode) { pause(); player.lanes = []; player.episode = null; notice("There is no episode " + wanted.get("episode") + " in this report."); ready(); return true; }
     const tick = Number(wanted.get("tick"));
     player.touched = true;
     show(episode, { tick: Number.isFinite(tick) ? Math.floor(tick) : 0, race: wanted.get("race") === "1" }).then(ready);
@@ -505,7 +505,7 @@
     event.preventDefault(); player.touched = true; keys[key](event);
   });
   addEventListener("hashchange", () => follow(location.hash));
-  addEventListener("resize", render);
+  new ResizeObserver(render).observe($("player"));
   dark.addEventListener("change", () => { readColours(); render(); });
 
   /** For tests and the curious: what the page makes of an episode, tick by tick. */

@@ -73,7 +73,9 @@ class Summary:
     def __init__(self, records: Records) -> None:
         self.records = records
         clean = records.clean
-        self.metrics = {name: _stats([(record, record.scores[name]) for record in clean if name in record.scores]) for name in METRICS}
+        self.metrics = {
+            name: _stats([(record, record.scores[name]) for record in clean if name in record.scores]) for name in METRICS
+        }
         """By name; None where a metric is not known of any rollout."""
         compared = [record for record in clean if record.baselines]
         self.baselines = {
@@ -133,7 +135,10 @@ class Summary:
             ],
             "metrics": {name: _plain(stats) for name, stats in self.metrics.items() if stats},
             "reward_with_errored": _plain(self.with_errored),
-            "baselines": {policy: {name: _plain(stats) for name, stats in metrics.items() if stats} for policy, metrics in self.baselines.items()},
+            "baselines": {
+                policy: {name: _plain(stats) for name, stats in metrics.items() if stats}
+                for policy, metrics in self.baselines.items()
+            },
             "share_of_planner": share and {"ratio": share[0], "interval": share[1] and list(share[1])},
             "notes": run.notes,
         }

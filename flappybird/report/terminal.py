@@ -35,7 +35,9 @@ def _run(summary: Summary) -> Iterator[str]:
     if run.damaged:
         yield f"note: {run.damaged} damaged lines skipped"
     yield ""
-    yield f"{'clean rollouts':<18}{'mean':>9}{'95 % interval':>19}{'median':>9}{'min':>9}{'max':>9}  " + "".join(f"{name:>10}" for name in POLICIES)
+    yield f"{'clean rollouts':<18}{'mean':>9}{'95 % interval':>19}{'median':>9}{'min':>9}{'max':>9}  " + "".join(
+        f"{name:>10}" for name in POLICIES
+    )
     for name, label in METRICS.items():
         stats = summary.metrics[name]
         if stats:
@@ -47,7 +49,9 @@ def _run(summary: Summary) -> Iterator[str]:
         yield f"{'Reward, with errored':<18} {summary.with_errored.mean:.2f} over {summary.with_errored.n} rollouts"
     if summary.share:
         ratio, interval = summary.share
-        yield f"share of the planner's reward: {ratio:.0%}" + (f" (95 % {interval.low:.0%} to {interval.high:.0%})" if interval else "")
+        yield f"share of the planner's reward: {ratio:.0%}" + (
+            f" (95 % {interval.low:.0%} to {interval.high:.0%})" if interval else ""
+        )
 
 
 def _ranking(runs: Sequence[Records]) -> Iterator[str]:

@@ -123,7 +123,7 @@ class FlappyParser(vf.XMLParser):  # type: ignore[misc]
     def parse_answer(self, completion: Any) -> str | None:
         """Return the action of the last reply in `completion`, None where it is no legal one."""
         if isinstance(completion, str):
-            return self._read(completion, None).actions
+            completion = [{"role": "assistant", "content": completion}]
         replies = self.get_assistant_messages(completion)
         action: str | None = self._read(*_said(replies[-1])).actions if replies else None
         return action

@@ -17,8 +17,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
+from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
+
+from tqdm import tqdm
 
 from flappybird.episode import save
 from flappybird.errors import ConfigError, FlappyError
@@ -43,12 +46,14 @@ def demo(games: int, output: Path) -> int:
     output.mkdir(parents=True, exist_ok=True)
     runs: dict[str, Run] = {}
     with policy_server() as url:
-        print(f"policy server on {url}")
-        for policy in DEMO_POLICIES:
-            print(f"vf-eval flappybird -m {policy} -n {games} -r 1 -s … ", end="", flush=True)
-            started = time.monotonic()
-            runs[policy] = evaluate(policy, url, games, output)
-            print(f"{time.monotonic() - started:.0f} s")
+        print(f"policy server on {url}", flush=True)
+        with tqdm(total=games * len(DEMO_POLICIES), unit="game", disable=None, leave=False) as progress:
+            for policy in DEMO_POLICIES:
+                progress.set_description(policy)
+                started = time.monotonic()
+                runs[policy] = evaluate(policy, url, games, output, progress)
+                took = time.monotonic() - started
+                progress.write(f"vf-eval flappybird -m {policy} -n {games} -r 1 -s: {took:.0f} s", file=sys.stdout)
     rows = []
     failed = False
     for policy, run in runs.items():
@@ -91,19 +96,19 @@ def _wait_until_served(process: subprocess.Popen[str], port: int) -> None:
     raise DemoError("the policy server did not answer within 60 seconds")
 
 
-def evaluate(policy: str, url: str, games: int, output: Path) -> Run:
+def evaluate(policy: str, url: str, games: int, output: Path, progress: Any) -> Run:
     """Run `vf-eval flappybird` on a policy and return what it saved. Raises DemoError where it failed."""
     evals = output / "evals" / f"flappybird--{policy}"
     before = set(evals.glob("*")) if evals.is_dir() else set()
     log = output / f"vf-eval-{policy}.log"
     scripts = Path(sysconfig.get_path("scripts"))
     command = [str(scripts / "vf-eval"), "flappybird", "-m", policy, "-b", url, "-k", "FLAPPYBIRD_API_KEY"]
-    command += ["-n", str(games), "-r", "1", "-s", "-o", str(output), "-d", "-A"]
+    command += ["-n", str(games), "-r", "1", "-s", "-o", str(output), "--disable-tui", "--disable-env-server"]
     with open(log, "w", encoding="utf-8") as file:
         try:
             with subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as process:
                 try:
-                    code = process.wait()
+                    code = _watched(process, evals, before, progress)
                 except KeyboardInterrupt:
                     process.send_signal(signal.SIGINT)
                     process.wait(20)
@@ -116,9 +121,25 @@ def evaluate(policy: str, url: str, games: int, output: Path) -> Run:
     return load_run(found[0])
 
 
+def _watched(process: subprocess.Popen[bytes], evals: Path, before: set[Path], progress: Any) -> int:
+    """Wait for `vf-eval` and move `progress` on with every game it saves; return its exit code."""
+    shown = 0
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = process.wait(0.5)
+            break
+        saved = [path / "results.jsonl" for path in evals.glob("*") if path not in before]
+        done = sum(file.read_bytes().count(b"\n") for file in saved if file.is_file())
+        progress.update(done - shown)
+        shown = done
+    return code
+
+
 def write_episodes(run: Run, folder: Path) -> int:
     """Write an episode file for each rollout of `run`; return how many of them their replay confirms."""
     folder.mkdir(parents=True, exist_ok=True)
+    for stale in folder.glob("episode-[0-9]*.json"):  # of an earlier demo
+        stale.unlink()
     verified = 0
     for row in run.rows:
         if row.episode is not None:

@@ -167,7 +167,7 @@ def from_dict(data: Any, name: str = "episode") -> Episode:
     for turn in episode.turns:
         if len(turn.actions) != episode.rules.ticks_per_turn:
             raise EpisodeError(
-                f"{name}: the turn at tick {turn.tick} has {len(turn.actions)} actions, must be {episode.rules.ticks_per_turn}"
+                f"{name}: the turn at tick {turn.tick} has {len(turn.actions)} actions, must have {episode.rules.ticks_per_turn}"
             )
     return episode
 

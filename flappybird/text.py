@@ -213,6 +213,7 @@ def _split(text: str, cut: bool) -> _Parts:
     """Split a reply into its THINK blocks, its ACTIONS blocks and the rest."""
     thoughts: list[str] = []
     answers: list[str] = []
+    early: list[str] = []  # ACTIONS blocks before a closing THINK that was never opened
     rest: list[str] = []
     in_order = True
     done = 0  # everything before is accounted for
@@ -234,10 +235,10 @@ def _split(text: str, cut: bool) -> _Parts:
                 thoughts.append(text[think_at : tag.start()])
                 think_at, answer_at, drafts = None, None, []
                 done = tag.end()
-            elif closes and not thoughts and not answers:
-                # The opening tag stood in the prompt: all so far was reasoning.
+            elif closes and not thoughts:
+                # The opening tag stood in the prompt: all so far was reasoning, and its blocks were drafts.
                 thoughts.append(text[: tag.start()])
-                rest, answer_at = [], None
+                early, answers, rest, answer_at = answers, [], [], None
                 done = tag.end()
         elif not closes:
             if think_at is None and answer_at is None:
@@ -270,6 +271,9 @@ def _split(text: str, cut: bool) -> _Parts:
     elif answer_at is not None:
         in_order = False
     rest.append(text[done:])
+    if early and not answers:
+        # No answer came after them: then they were it, and the closing tag is a slip.
+        answers, in_order = early, False
     return _Parts(thoughts, answers[-1] if answers else None, len(answers), in_order, "".join(rest))
 
 

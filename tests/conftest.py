@@ -1,0 +1,95 @@
+"""What tests share: played episodes, a running policy server, a scripted model, the real `vf-eval`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sysconfig
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from flappybird.config import FlappyConfig
+from flappybird.episode import Episode, Player
+from flappybird.policies import make_policy, plan, write_reply
+from flappybird.records import finish
+from flappybird.rollout import Rollout, Rules
+
+settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("default")
+
+ROOT = Path(__file__).parent.parent
+
+
+def play(policy: str = "planner", seed: int = 0, config: FlappyConfig | None = None, **rules: Any) -> Episode:
+    """Return the episode that a policy plays, written down reply by reply."""
+    config = config or FlappyConfig()
+    rollout = Rollout(config, seed, Rules(**rules))
+    decide = make_policy(policy, config, seed)
+    while rollout.outcome is None:
+        rollout.take(write_reply(*plan(decide, rollout.observation(), config, rollout.rules.ticks_per_turn)))
+    return finish(rollout, Player(kind="policy", name=policy))
+
+
+@pytest.fixture(scope="session")
+def policy_server() -> Iterator[str]:
+    """The URL of a policy server on a free loopback port."""
+    with serving() as url:
+        yield url
+
+
+class serving:  # noqa: N801 - used as a function
+    """A policy server in a thread, for the length of a `with` block."""
+
+    def __init__(self, **options: Any) -> None:
+        from flappybird.server import Options, listen, make_server
+
+        self.bound = listen("127.0.0.1", 0)
+        self.server = make_server(self.bound, "127.0.0.1", Options(**options), quiet=True)
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.bound]}, daemon=True)
+
+    def __enter__(self) -> str:
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+        return f"http://127.0.0.1:{self.bound.getsockname()[1]}/v1"
+
+    def __exit__(self, *_: object) -> None:
+        self.server.should_exit = True
+        self.thread.join(10)
+        self.bound.close()
+
+
+Finished = subprocess.CompletedProcess
+
+
+def run_command(*command: str, cwd: Path, timeout: float = 240, **env: str) -> Finished[str]:
+    """Run a command of this environment, such as `vf-eval` or `flappybird`, and return how it ended."""
+    scripts = sysconfig.get_path("scripts")
+    clean = {name: value for name, value in os.environ.items() if name not in ("OPENAI_API_KEY", "PRIME_API_KEY")}
+    clean["PATH"] = f"{scripts}{os.pathsep}{clean.get('PATH', '')}"
+    return subprocess.run(
+        [str(Path(scripts) / command[0]), *command[1:]],
+        cwd=cwd,
+        env={**clean, **env},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Callable[..., Finished[str]]:
+    """Run a command in an empty folder."""
+
+    def run(*words: str, **env: str) -> Finished[str]:
+        return run_command(*words, cwd=tmp_path, **env)
+
+    return run

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from functools import lru_cache
+from functools import cache
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -60,7 +61,7 @@ def brute_force(config: FlappyConfig, seed: int, limit: int):
         game.step(tap)
         return None if game.terminated else game.state
 
-    @lru_cache(maxsize=None)
+    @cache
     def survives(state: State | None) -> bool:
         return state is not None and (state.tick >= limit or survives(after(state, False)) or survives(after(state, True)))
 
@@ -128,7 +129,7 @@ def test_the_rescue_lives_to_the_tick_limit_from_the_point_of_no_return_on(seed:
 @pytest.mark.parametrize("seed", range(6))
 def test_a_margin_never_shrinks_by_more_than_the_ticks_that_pass(seed: int) -> None:
     margins = analyse(by_policy("heuristic", seed)).margins
-    assert all(after >= before - 1 for before, after in zip(margins, margins[1:], strict=False))
+    assert all(after >= before - 1 for before, after in pairwise(margins))
 
 
 @pytest.mark.parametrize("seed", range(6))

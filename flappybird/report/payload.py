@@ -77,8 +77,8 @@ def _body(record: Record, episode: Episode, played: Replay, ghost: dict[str, Any
     analysis = record.analysis
     assert analysis is not None
     flown = [0] * len(episode.turns)
-    for turn in played.turn_at:
-        flown[turn] += 1
+    for index in played.turn_at:
+        flown[index] += 1
     turns = []
     for turn, ticks in zip(episode.turns, flown, strict=True):
         entry: dict[str, Any] = {"ticks": ticks, "status": turn.status.value, "actions": _marks(a == "TAP" for a in turn.actions)}

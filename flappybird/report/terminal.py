@@ -48,10 +48,8 @@ def _run(summary: Summary) -> Iterator[str]:
     if records.errored and summary.with_errored:
         yield f"{'Reward, with errored':<18} {summary.with_errored.mean:.2f} over {summary.with_errored.n} rollouts"
     if summary.share:
-        ratio, interval = summary.share
-        yield f"share of the planner's reward: {ratio:.0%}" + (
-            f" (95 % {interval.low:.0%} to {interval.high:.0%})" if interval else ""
-        )
+        ratio, within = summary.share
+        yield f"share of the planner's reward: {ratio:.0%}" + (f" (95 % {within.low:.0%} to {within.high:.0%})" if within else "")
 
 
 def _ranking(runs: Sequence[Records]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from flappybird.config import FlappyConfig
 from flappybird.episode import Episode, Player
-from flappybird.policies import make_policy, write_reply
+from flappybird.policies import make_policy
 from flappybird.records import finish
 from flappybird.rollout import Rollout, Rules
 from flappybird.runs import Row, Run

@@ -337,9 +337,25 @@ def test_the_page_is_never_wider_than_the_screen(browser: Browser, page: Path, w
 def test_every_control_has_a_name(browser: Browser, page: Path) -> None:
     open_page(browser, page)
     nameless = browser.execute_script(
-        "return Array.from(document.querySelectorAll('button, select, input')).filter((one) => !(one.getAttribute('aria-label') || one.textContent.trim() || one.closest('label'))).map((one) => one.outerHTML)"
+        """
+        const named = (one) => one.getAttribute("aria-label") || one.textContent.trim() || one.closest("label");
+        const controls = Array.from(document.querySelectorAll("button, select, input"));
+        return controls.filter((one) => !named(one)).map((one) => one.outerHTML);
+        """
     )
     assert nameless == []
+
+
+PAIRS = [
+    *(("--ink", under) for under in ("--paper", "--card", "--accent-soft", "--warn-soft", "--danger-soft", "--good-soft")),
+    *(("--mute", under) for under in ("--paper", "--card")),
+    *(("--accent", under) for under in ("--paper", "--card", "--accent-soft")),
+    *(("--good", under) for under in ("--card", "--good-soft")),
+    *(("--warn", under) for under in ("--card", "--warn-soft")),
+    ("--danger", "--card"),
+    ("--accent-ink", "--accent"),
+]
+"""Colours of the style sheet that text and its background have."""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -348,18 +364,16 @@ def test_text_stands_out_from_its_background(browser: Browser, page: Path, schem
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
     try:
         open_page(browser, page)
-        worst = browser.execute_script(
-            """
-            const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name).trim();
-            const light = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255)
-              .map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-            const contrast = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
-            return [["--ink", "--paper"], ["--ink", "--card"], ["--mute", "--paper"], ["--mute", "--card"], ["--accent", "--card"], ["--accent", "--paper"],
-              ["--danger", "--card"], ["--good", "--card"], ["--good", "--good-soft"], ["--warn", "--warn-soft"], ["--warn", "--card"], ["--accent-ink", "--accent"],
-              ["--ink", "--accent-soft"], ["--accent", "--accent-soft"], ["--ink", "--warn-soft"], ["--ink", "--danger-soft"]]
-              .map(([a, b]) => [contrast(colour(a), colour(b)), a, b]).sort((p, q) => p[0] - q[0])[0];
-            """
-        )
-        assert worst[0] >= 4.5, worst
+        value = "return getComputedStyle(document.documentElement).getPropertyValue(arguments[0]).trim()"
+        for text_colour, background in PAIRS:
+            lighter, darker = sorted(luminance(browser.execute_script(value, name)) for name in (text_colour, background))[::-1]
+            assert (lighter + 0.05) / (darker + 0.05) >= 4.5, (text_colour, background)
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of `#rrggbb`, as WCAG 2.1 defines it."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

@@ -24,7 +24,8 @@ from flappybird.policies import Policy, make_policy, write_reply
 from flappybird.records import finish
 from flappybird.report import report_name, write_report
 from flappybird.report.data import gather
-from flappybird.report.page import build, esc, moment
+from flappybird.report.markup import esc, moment
+from flappybird.report.page import build
 from flappybird.report.payload import embed, pack, payload, unpack
 from flappybird.rollout import Rollout, Rules
 from flappybird.runs import Run

@@ -27,6 +27,9 @@ from flappybird.rollout import Rollout, Rules
 from flappybird.runs import Row, Run
 from flappybird.solver import Survival
 
+READY = "return document.documentElement.dataset.ready"
+"""What the page sets once the first episode is drawn: milliseconds since it was asked for."""
+
 
 def episode(seed: int, ticks: int, dice: random.Random) -> Episode:
     """An episode of the planner to the tick limit, with a thought of about 120 characters in every turn."""
@@ -79,9 +82,8 @@ def ready(page: Path) -> float | None:
             for _ in range(3):
                 browser.get("about:blank")
                 browser.get(page.resolve().as_uri())
-                script = "return document.documentElement.dataset.ready"
-                WebDriverWait(browser, 60).until(lambda _: browser.execute_script(script))
-                taken.append(float(browser.execute_script(script)) / 1000)
+                told = WebDriverWait(browser, 60).until(lambda here: here.execute_script(READY))
+                taken.append(float(told) / 1000)
             return statistics.median(taken)
         finally:
             browser.quit()

@@ -383,10 +383,10 @@ def _error(output: Mapping[str, Any]) -> str | None:
     """Return what went wrong outside of the game, in one line."""
     error = output.get("error")
     if isinstance(error, dict):
-        parts = [str(error[key]) for key in ("error", "message", "error_chain_repr") if isinstance(error.get(key), str)]
-        return ": ".join(parts[:2]) or show(error, 200)
+        told = error.get("error_chain_repr") or error.get("message")
+        error = told if isinstance(told, str) else show(error, 200)
     if error:
-        return show(error, 200) if not isinstance(error, str) else error
+        return " ".join(str(error).split())
     return "timed out" if output.get("stop_condition") == "timeout_reached" else None
 
 

@@ -407,11 +407,13 @@ def make_server(bound: socket.socket, host: str, options: Options = Options(), q
 
 def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket; port 0 lets the system choose. Raises ConfigError where it cannot be had."""
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"cannot listen on port {port}: must be from 0 to 65535")
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)
-    except (OSError, OverflowError) as error:
-        raise ConfigError(f"cannot listen on {host} port {port}: {getattr(error, 'strerror', None) or error}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
 
 
 def serve(host: str = "127.0.0.1", port: int = DEFAULT_PORT, options: Options = Options()) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import subprocess
 import sysconfig
@@ -43,14 +45,16 @@ def policy_server() -> Iterator[str]:
         yield url
 
 
-class serving:  # noqa: N801 - used as a function
-    """A policy server in a thread, for the length of a `with` block."""
+class serving:
+    """An ASGI application, or the policy server with some options, in a thread for the length of a `with` block."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, app: Any = None, **options: Any) -> None:
         from flappybird.server import Options, listen, make_server
 
         self.bound = listen("127.0.0.1", 0)
         self.server = make_server(self.bound, "127.0.0.1", Options(**options), quiet=True)
+        if app is not None:
+            self.server.config.app = app
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.bound]}, daemon=True)
 
     def __enter__(self) -> str:
@@ -63,6 +67,31 @@ class serving:  # noqa: N801 - used as a function
         self.server.should_exit = True
         self.thread.join(10)
         self.bound.close()
+
+
+def scripted(answer: Callable[[dict[str, Any]], Any], headers: dict[str, str] | None = None) -> serving:
+    """A model that says what `answer` returns for a request body: text, a message dict, or (status, body) with `headers`."""
+    from starlette.applications import Starlette
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
+
+    async def complete(request: Any) -> Response:
+        said = await asyncio.to_thread(answer, await request.json())
+        if isinstance(said, tuple):
+            return JSONResponse(said[1], status_code=said[0], headers=headers)
+        message = said if isinstance(said, dict) else {"content": said}
+        finish = message.pop("finish_reason", "stop")
+        choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish, "logprobs": None}
+        usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+        body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+        return Response(json.dumps(body), media_type="application/json")  # in ASCII, so that any character can be said
+
+    return serving(Starlette(routes=[Route("/v1/chat/completions", complete, methods=["POST"])]))
+
+
+def turn_of(body: dict[str, Any]) -> int:
+    """Which turn of its rollout a request is, from 0."""
+    return sum(message["role"] == "assistant" for message in body["messages"])
 
 
 Finished = subprocess.CompletedProcess

@@ -99,6 +99,10 @@ def test_A07_courses_ignore_global_randomness_hash_seeds_and_each_other():
     code = "from flappybird import Course, FlappyConfig; print([Course(FlappyConfig(), 3).gap(n).y for n in range(9)])"
     for hash_seed in ("0", "4242"):
         told = subprocess.run(
-            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert told.stdout.strip() == str([gap.y for gap in alone[3][:9]])

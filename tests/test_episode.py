@@ -20,7 +20,14 @@ GOLDEN = Path(__file__).parent / "golden"
 MODEL = Player(kind="model", name="m")
 said = st.one_of(
     st.sampled_from(
-        ["<THINK>a</THINK><ACTIONS>[TAP]</ACTIONS>", "<ACTIONS>[]</ACTIONS>", "<ACTIONS>[TAP, NOOP, TAP]</ACTIONS>", "", "hm", "\ud800"]
+        [
+            "<THINK>a</THINK><ACTIONS>[TAP]</ACTIONS>",
+            "<ACTIONS>[]</ACTIONS>",
+            "<ACTIONS>[TAP, NOOP, TAP]</ACTIONS>",
+            "",
+            "hm",
+            "\ud800",
+        ]
     ),
     st.text(max_size=20),
 )

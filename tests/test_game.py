@@ -171,7 +171,12 @@ def test_the_game_agrees_with_a_straightforward_one_that_moves_every_pipe(config
 
     course, game = Course(config, seed), FlappyGame(config, seed)
     y = velocity = Fraction(0)
-    radius, half, width, bird_x = exact(config.bird_radius), exact(config.world_h) / 2, exact(config.pipe_width), exact(config.bird_x)
+    radius, half, width, bird_x = (
+        exact(config.bird_radius),
+        exact(config.world_h) / 2,
+        exact(config.pipe_width),
+        exact(config.bird_x),
+    )
     pipes: list[list] = []  # [x, gap centre, gap height, passed]
     score = spawned = 0
     for tick, tap in enumerate(taps, start=1):

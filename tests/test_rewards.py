@@ -88,8 +88,12 @@ def test_surviving_longer_never_scores_less_than_crashing(said, seed):
         if rollout.outcome is None:
             # The same turns, had this tick been the crash.
             crash = finish(Rollout(FlappyConfig(), seed, Rules(), _copy(rollout.record)), MODEL)
-            score = rewards.scores(crash.turns, crash.rules, Outcome(Reason.FLOOR, crash.outcome.ticks), crash.outcome.pipes_passed)
-            alive = rewards.scores(crash.turns, crash.rules, Outcome(Reason.ABORTED, crash.outcome.ticks), crash.outcome.pipes_passed)
+            score = rewards.scores(
+                crash.turns, crash.rules, Outcome(Reason.FLOOR, crash.outcome.ticks), crash.outcome.pipes_passed
+            )
+            alive = rewards.scores(
+                crash.turns, crash.rules, Outcome(Reason.ABORTED, crash.outcome.ticks), crash.outcome.pipes_passed
+            )
             assert alive["reward"] > score["reward"]
 
 

@@ -171,11 +171,29 @@ def test_real_replies_of_small_models_get_the_status_that_a_careful_person_gives
     for line in lines:
         expected = json.loads(line)
         reply = read_reply(expected["reply"], cut=expected["finish_reason"] == "length")
-        assert (reply.status.value, reply.actions, reply.format) == (expected["status"], (expected["tap"],), expected["format"]), line
+        assert (reply.status.value, reply.actions, reply.format) == (
+            expected["status"],
+            (expected["tap"],),
+            expected["format"],
+        ), line
 
 
 pieces = st.sampled_from(
-    ["<THINK>", "</THINK>", "<think>", "<ACTIONS>", "</ACTIONS>", "</actions>", "[TAP]", "[]", "[NOOP, TAP]", "TAP", "[", "]", "```"]
+    [
+        "<THINK>",
+        "</THINK>",
+        "<think>",
+        "<ACTIONS>",
+        "</ACTIONS>",
+        "</actions>",
+        "[TAP]",
+        "[]",
+        "[NOOP, TAP]",
+        "TAP",
+        "[",
+        "]",
+        "```",
+    ]
     + [" ", "\n", "<", ">", "/", "é", "\ud800", "\u202e", "\x00", "<FLAPPY id=3>", "NaN", "'", '"', ","]
 )
 replies = st.lists(st.one_of(pieces, st.text(max_size=8)), max_size=40).map("".join)

@@ -1,0 +1,44 @@
+"""The commands that README tells people to type."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from tests.conftest import ROOT
+
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def commands() -> list[str]:
+    """Every command in README's bash blocks, one line each."""
+    found = []
+    for block in re.findall(r"```bash\n(.*?)```", TEXT, re.DOTALL):
+        lines = block.replace("\\\n", " ")
+        # A quoted argument may go over several lines.
+        while lines.strip():
+            end = 0
+            while True:
+                end = lines.find("\n", end + 1)
+                candidate = lines if end < 0 else lines[:end]
+                try:
+                    shlex.split(candidate, comments=True)
+                except ValueError:
+                    continue
+                break
+            lines = "" if end < 0 else lines[end + 1 :]
+            if candidate.strip():
+                found.append(candidate.strip())
+    return found
+
+
+def words(command: str) -> list[str]:
+    """The words of a README command, without `uv run`, which the tests are under already."""
+    split = shlex.split(command, comments=True)
+    return split[2:] if split[:2] == ["uv", "run"] else split
+
+
+def command(beginning: str) -> list[str]:
+    """The words of the one README command that begins so."""
+    (found,) = [line for line in commands() if line.startswith(beginning)]
+    return words(found)

@@ -1,0 +1,104 @@
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from flappybird.cli import main
+from flappybird.episode import load, save
+from tests.conftest import play
+from tests.test_runs import saved_row, write_run
+
+
+def test_verify_says_how_many_agree(tmp_path, capsys):
+    for seed in range(3):
+        save(play("noop", seed), tmp_path / f"{seed}.json")
+    assert main(["verify", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"{tmp_path}: 3 of 3 verified\n"
+
+
+def test_verify_names_what_differs_and_fails(tmp_path, capsys):
+    data = play("heuristic", 3).to_dict()
+    data["turns"][12]["actions"] = ["TAP"]
+    import json
+
+    (tmp_path / "bad.json").write_text(json.dumps(data), encoding="utf-8")
+    assert main(["verify", str(tmp_path / "bad.json")]) == 1
+    out = capsys.readouterr().out
+    assert "tick 12: turns[12].actions is ['TAP'], replay gives ['NOOP']" in out
+    assert "0 of 1 verified" in out
+
+
+def test_episodes_writes_a_file_for_each_rollout(tmp_path, capsys):
+    run = write_run(tmp_path / "run", [saved_row(seed) for seed in (1, 0)])
+    assert main(["episodes", str(run), "-o", str(tmp_path / "out")]) == 0
+    assert "2 of 2 episodes written" in capsys.readouterr().out
+    assert [load(tmp_path / "out" / f"episode-000{n}.json").seed for n in (0, 1)] == [0, 1]
+    assert main(["verify", str(tmp_path / "out"), str(run)]) == 0
+
+
+def test_episodes_tells_of_rows_that_have_none(tmp_path, capsys):
+    run = write_run(tmp_path / "run", [saved_row(1), {"example_id": 2}, "{half"])
+    assert main(["episodes", str(run), "-o", str(tmp_path / "out")]) == 1
+    out, err = capsys.readouterr()
+    assert "1 of 2 episodes written" in out
+    assert "1 damaged line skipped" in out
+    assert "row 1: " in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["verify", "/nonexistent"], 1, "no such file or folder"),
+        (["episodes", "/nonexistent", "-o", "x"], 1, "no such file or folder"),
+        (["serve", "--port", "70000"], 2, "cannot listen on port 70000: must be from 0 to 65535"),
+        (["serve", "--malformed", "2"], 2, "malformed = 2.0"),
+        (["demo", "-n", "0"], 2, "--num-examples = 0"),
+    ],
+)
+def test_what_goes_wrong_is_one_line_and_an_exit_code(argv, code, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(argv) == code
+    out, err = capsys.readouterr()
+    assert said in err
+    assert (out, err.count("\n")) == ("", 1)
+
+
+@pytest.mark.parametrize("argv", [[], ["nonsense"], ["verify"], ["serve", "--port", "x"], ["serve", "--flag"]])
+def test_a_usage_error_is_exit_2(argv, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert caught.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_F06_output_that_nobody_reads_is_no_error(tmp_path):
+    for seed in range(40):
+        data = play("noop", seed).to_dict()
+        data["outcome"]["reward"] = 9.0
+        import json
+
+        (tmp_path / f"{seed}.json").write_text(json.dumps(data), encoding="utf-8")
+    command = f"{sys.executable} -m flappybird verify {tmp_path} | head -1"
+    told = subprocess.run(
+        command,
+        shell=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "TERM": "dumb"},
+        check=False,
+    )
+    assert told.stderr == ""
+    assert told.stdout.count("\n") == 1
+
+
+def test_ctrl_c_leaves_no_traceback(tmp_path):
+    code = "import flappybird.cli as c, time; c._verify = lambda a: time.sleep(30); import sys; sys.exit(c.main(['verify', 'x']))"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as process:
+        import time
+
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        assert process.stderr.read() == ""

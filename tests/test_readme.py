@@ -1,0 +1,146 @@
+"""README is true: every command in it is run by a test, and what it says of the environment is what the code says."""
+
+import importlib
+import json
+import re
+import shutil
+import tomllib
+
+import pytest
+
+from flappybird.config import FlappyConfig
+from flappybird.errors import ConfigError
+from flappybird.rollout import Rules
+from flappybird.server import DEFAULT_PORT
+from flappybird.settings import ARGUMENTS, Settings
+from flappybird.text import system_prompt
+from tests import readme
+from tests.conftest import ROOT, run_command
+from tests.readme import TEXT
+from tests.test_vf_eval import endpoints
+
+# Which test runs which command. A command without one fails `test_every_command_is_run_by_a_test`.
+RUN_BY = {
+    "pip install uv": ".ci/run",
+    "uv run pytest": ".ci/run",
+    "uv run flappybird demo": "test_readme.test_the_demo_does_what_readme_shows",
+    "uv run vf-eval flappybird": "test_vf_eval.test_the_cards_first_command_plays_ten_games",
+    "uv run vf-eval flappybird -m gpt-4.1-mini": "test_vf_eval.test_the_cards_long_command_word_for_word",
+    "uv run vf-eval flappybird -m my-model": "test_vf_eval.test_any_openai_compatible_server_will_do",
+    "uv run flappybird serve": "test_server.test_the_command_prints_its_port_and_stops_on_a_signal",
+    "uv run vf-eval flappybird -m planner": "test_readme.test_a_run_is_verified_and_taken_apart_as_readme_says",
+    "uv run flappybird verify": "test_readme.test_a_run_is_verified_and_taken_apart_as_readme_says",
+    "uv run flappybird episodes": "test_readme.test_a_run_is_verified_and_taken_apart_as_readme_says",
+}
+
+
+def test_every_command_is_run_by_a_test():
+    for command in readme.commands():
+        beginnings = [known for known in RUN_BY if command == known or command.startswith(f"{known} ")]
+        assert beginnings, f"no test runs: {command}"
+        runner = RUN_BY[max(beginnings, key=len)]
+        if runner == ".ci/run":
+            script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+            assert command.removeprefix("pip ") in script.replace("--quiet --disable-pip-version-check ", "")
+        else:
+            module, name = runner.split(".")
+            assert callable(getattr(importlib.import_module(f"tests.{module}"), name))
+
+
+def test_the_demo_does_what_readme_shows(tmp_path):
+    done = run_command(*readme.command("uv run flappybird demo"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stderr == ""  # not a terminal: no progress bar
+    table = [line for line in done.stdout.splitlines() if line.startswith(("policy  ", "random  ", "heuristic  ", "planner  "))]
+    shown = [line for line in TEXT.splitlines() if line.startswith(("policy  ", "random  ", "heuristic  ", "planner  "))]
+    assert table[0] == shown[0]
+    # heuristic and planner play the same games each time; random does not.
+    assert table[2:] == shown[2:]
+    assert re.fullmatch(r"random +\d+\.\d\d +\d+\.\d\d +\d+\.\d\d +1\.00 +.+ +3 of 3", table[1])
+    episodes = sorted((tmp_path / "outputs" / "demo" / "episodes").rglob("*.json"))
+    assert len(episodes) == 9
+    hint = next(line for line in done.stdout.splitlines() if line.startswith("look closer"))
+    again = run_command(*hint.split()[2:], cwd=tmp_path)
+    assert "3 of 3 verified" in again.stdout
+
+
+def test_a_run_is_verified_and_taken_apart_as_readme_says(policy_server, tmp_path):
+    endpoints(tmp_path, policy_server, "planner")
+    done = run_command(*readme.command("uv run vf-eval flappybird -m planner"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    (folder,) = (tmp_path / "outputs" / "evals" / "flappybird--planner").iterdir()
+    for command in readme.commands():
+        if command.startswith(("uv run flappybird verify", "uv run flappybird episodes")):
+            words = [str(folder.relative_to(tmp_path)) if word.endswith("/*") else word for word in readme.words(command)]
+            told = run_command(*words, cwd=tmp_path)
+            assert (told.returncode, told.stderr) == (0, "")
+            assert "5 of 5" in told.stdout
+
+
+def test_the_python_example_runs(capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    exec(compile(example, "README.md", "exec"), {})
+    assert "outcome=" in capsys.readouterr().out
+
+
+def test_the_prompt_shown_is_the_prompt():
+    assert system_prompt(FlappyConfig()) in TEXT
+
+
+def test_the_tables_name_every_field_and_argument_with_its_default():
+    def rows(heading):
+        section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+        return dict(re.findall(r"^\| `(\w+)` \| [^|]*?\\?\|?[^|]*\| `?([^|`]*?)`? \|", section, re.MULTILINE))
+
+    fields = rows("Physics")
+    assert {name: float(value) for name, value in fields.items()} == {
+        name: float(v) for name, v in FlappyConfig().model_dump().items()
+    }
+    for name in ARGUMENTS:
+        assert f"| `{name}` |" in TEXT or name == "report", name
+    arguments = {**Rules().model_dump(), "num_examples": Settings.num_examples, "seed": Settings.seed}
+    for name, value in arguments.items():
+        assert re.search(rf"^\| `{name}` \| \w+ \| `{value}` \|", TEXT, re.MULTILINE), name
+
+
+def test_the_card_of_the_hub_is_in_readme_and_package():
+    for heading in ("Overview", "Datasets", "Task", "Quickstart", "Environment Arguments", "Metrics"):
+        assert f"\n## {heading}\n" in TEXT
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["tags"] == ["rl", "game", "control", "verifiers", "real-time"]
+    assert ", ".join(project["tags"]) in TEXT
+    assert project["description"] in TEXT
+
+
+def test_endpoints_name_the_built_in_policies_at_the_servers_port():
+    listed = tomllib.loads((ROOT / "configs" / "endpoints.toml").read_text(encoding="utf-8"))["endpoint"]
+    urls = {entry["endpoint_id"]: (entry["url"], entry["key"]) for entry in listed}
+    assert urls["gpt-4.1-mini"] == ("https://api.openai.com/v1", "OPENAI_API_KEY")
+    for policy in ("noop", "random", "heuristic", "planner"):
+        assert urls[policy][0] == f"http://127.0.0.1:{DEFAULT_PORT}/v1"
+
+
+@pytest.mark.skipif(shutil.which("uv") is None, reason="building the wheel needs uv")
+def test_F07_the_wheel_alone_works_from_any_folder(tmp_path):
+    import subprocess
+    import sys
+    import zipfile
+
+    odd = tmp_path / "dir é #1"
+    odd.mkdir()
+    command = ["uv", "build", "--wheel", "--quiet", "-o", str(odd), "--python", sys.executable]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    (wheel,) = odd.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "flappybird/pyproject.toml" in names  # where vf-eval looks for our defaults
+    assert not [name for name in names if name.startswith("tests")]
+    code = f"import sys; sys.path.insert(0, {str(wheel)!r})\nimport flappybird as f; print(f.__file__, f.FlappyGame().step(True))"
+    told = subprocess.run([sys.executable, "-c", code], cwd="/", capture_output=True, text=True, check=True)
+    assert wheel.name in told.stdout
+
+
+def test_a_refused_argument_reads_as_readme_promises():
+    with pytest.raises(ConfigError) as caught:
+        Settings.of(**json.loads('{"max_turn": 5}'))
+    assert "max_turn" in str(caught.value)

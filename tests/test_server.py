@@ -1,0 +1,351 @@
+"""The policy server, asked over real sockets."""
+
+import asyncio
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from flappybird.config import FlappyConfig
+from flappybird.errors import ConfigError
+from flappybird.game import FlappyGame
+from flappybird.policies import POLICIES
+from flappybird.server import Options, count_tokens, listen, openapi
+from flappybird.text import read_reply, system_prompt
+from tests.conftest import serving
+
+CONFIG = FlappyConfig()
+GAME = FlappyGame(CONFIG, 3)
+for _ in range(6):
+    GAME.step(False)
+SEEN = str(GAME.observation())
+CONVERSATION = [{"role": "system", "content": system_prompt(CONFIG)}, {"role": "user", "content": SEEN}]
+TAP_EXPECTED = (True,)  # at tick 6 the bird has fallen to -6.3: the planner taps
+
+
+@pytest.fixture
+def client(policy_server):
+    with httpx.Client(base_url=policy_server, timeout=20) as client:
+        yield client
+
+
+def ask(client, **fields):
+    return client.post("/chat/completions", json={"model": "planner", "messages": CONVERSATION, **fields})
+
+
+def error_of(response):
+    error = response.json()["error"]
+    assert set(error) == {"message", "type", "code", "param"}
+    assert "\n" not in error["message"]
+    return error
+
+
+def test_models_are_the_policies(client):
+    listed = client.get("/models").json()
+    assert [model["id"] for model in listed["data"]] == list(POLICIES)
+    assert client.get("/models/planner").json()["id"] == "planner"
+    assert error_of(client.get("/models/gpt-4"))["code"] == "model_not_found"
+
+
+def test_a_completion_is_a_legal_reply_with_usage(client):
+    answer = ask(client).json()
+    (choice,) = answer["choices"]
+    reply = read_reply(choice["message"]["content"])
+    assert (reply.format, reply.actions) == (1.0, TAP_EXPECTED)
+    assert choice["finish_reason"] == "stop"
+    usage = answer["usage"]
+    assert usage["completion_tokens"] == count_tokens(choice["message"]["content"])
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
+
+
+@pytest.mark.parametrize(("n", "choices"), [("absent", 1), (None, 1), (1, 1), (3, 3)])
+def test_G01_n_gives_that_many_choices(client, n, choices):
+    answer = ask(client, **({} if n == "absent" else {"n": n})).json()
+    assert [choice["index"] for choice in answer["choices"]] == list(range(choices))
+
+
+@pytest.mark.parametrize("n", [0, "x", -1, 1.5, 10_000, True])
+def test_G01_a_bad_n_is_refused_by_name(client, n):
+    response = ask(client, n=n)
+    assert response.status_code == 400
+    assert error_of(response)["param"] == "n"
+
+
+def test_G02_content_may_be_a_list_of_parts(client):
+    half = SEEN.index("velY")
+    parts = [
+        SEEN,
+        [{"type": "text", "text": SEEN}],
+        [{"type": "text", "text": SEEN[:half]}, {"type": "text", "text": SEEN[half:]}],
+        [{"type": "text", "text": SEEN}, {"type": "image_url", "image_url": {"url": "data:,"}}],
+    ]
+    answers = [ask(client, messages=[CONVERSATION[0], {"role": "user", "content": content}]).json() for content in parts]
+    assert len({answer["choices"][0]["message"]["content"] for answer in answers}) == 1
+    empty = ask(client, messages=[{"role": "user", "content": []}])
+    assert empty.status_code == 200
+    assert read_reply(empty.json()["choices"][0]["message"]["content"]).actions == (False,)
+
+
+def test_G04_unknown_and_newer_fields_are_ignored(client):
+    response = ask(
+        client,
+        max_completion_tokens=500,
+        seed=1,
+        tools=[],
+        tool_choice="auto",
+        response_format={"type": "text"},
+        logprobs=False,
+        stream_options=None,
+        user="me",
+        x_foo={"a": [1]},
+        temperature=None,
+        top_k=5,
+        metadata={},
+        extra_body={},
+    )
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("messages", "hi"),
+        ("messages", []),
+        ("messages", [{"content": "x"}]),
+        ("messages", [{"role": "user", "content": 7}]),
+        ("model", 7),
+        ("stream", "yes"),
+        ("max_tokens", "many"),
+        ("max_tokens", 0),
+        ("temperature", "hot"),
+        ("stop", 3),
+        ("seed", "x"),
+    ],
+)
+def test_G04_wrong_types_of_known_fields_are_refused_by_name(client, field, value):
+    response = ask(client, **{field: value})
+    assert response.status_code == 400
+    assert error_of(response)["param"].split(".")[0] == field
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_G04_a_token_limit_cuts_the_answer_and_says_so(client, name):
+    answer = ask(client, **{name: 5}).json()
+    assert answer["choices"][0]["finish_reason"] == "length"
+    assert answer["usage"]["completion_tokens"] == 5
+
+
+def test_a_stop_sequence_cuts_the_answer(client):
+    for stop in ("</ACTIONS>", ["</ACTIONS>", "nowhere"]):
+        (choice,) = ask(client, stop=stop).json()["choices"]
+        assert choice["message"]["content"].endswith("<ACTIONS>[TAP]")
+        assert choice["finish_reason"] == "stop"
+
+
+def test_a_streamed_answer_is_the_same_answer(client):
+    whole = ask(client).json()["choices"][0]["message"]["content"]
+    with client.stream(
+        "POST",
+        "/chat/completions",
+        json={"model": "planner", "messages": CONVERSATION, "stream": True, "stream_options": {"include_usage": True}},
+    ) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        events = [line.removeprefix("data: ") for line in response.iter_lines() if line]
+    assert events[-1] == "[DONE]"
+    chunks = [json.loads(event) for event in events[:-1]]
+    deltas = [chunk["choices"][0]["delta"].get("content", "") for chunk in chunks if chunk["choices"]]
+    assert "".join(deltas) == whole
+    assert chunks[-1]["usage"]["completion_tokens"] > 0
+    assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
+
+
+def test_the_rules_come_from_the_system_prompt(client):
+    # In a world of strong gravity the planner must tap where it may wait in the card's.
+    heavy = FlappyConfig(gravity=-3.0)
+    game = FlappyGame(heavy, 3)
+    game.step(False)
+    seen = str(game.observation())
+    messages = [{"role": "system", "content": system_prompt(heavy)}, {"role": "user", "content": seen}]
+    heavy_reply = ask(client, messages=messages).json()["choices"][0]["message"]["content"]
+    assert "velY 1.60" in heavy_reply or "velY -6.00" in heavy_reply
+    four = [{"role": "system", "content": system_prompt(CONFIG, 4)}, {"role": "user", "content": SEEN}]
+    planned = ask(client, messages=four).json()["choices"][0]["message"]["content"]
+    assert len(read_reply(planned, ticks=4).actions) == 4
+    assert planned.count("TAP") + planned.count("NOOP") >= 4
+
+
+@pytest.mark.parametrize("name", ["planer", "planner:speed=3", "planner:malformed=x", "planner:malformed=2", "gpt-4.1-mini", ""])
+def test_an_unknown_model_or_option_is_a_clear_404(client, name):
+    response = ask(client, model=name)
+    assert response.status_code == 404
+    assert error_of(response)["param"] == "model"
+
+
+def test_malformed_answers_are_mixed_in_and_repeatable(client):
+    def statuses(model):
+        found = []
+        for tick in range(60):
+            text = str(FlappyGame(CONFIG, tick).observation())
+            answer = ask(client, model=model, messages=[{"role": "user", "content": text.replace("id=0", f"id={tick}")}]).json()
+            found.append(read_reply(answer["choices"][0]["message"]["content"]).status.value)
+        return found
+
+    spoilt = statuses("heuristic:malformed=0.5,seed=4")
+    assert 10 < sum(status != "ok" for status in spoilt) < 50
+    assert statuses("heuristic:malformed=0.5,seed=4") == spoilt
+    assert set(statuses("heuristic")) == {"ok"}
+
+
+def test_latency_is_waited_for(client):
+    started = time.monotonic()
+    assert ask(client, model="noop:latency=0.3").status_code == 200
+    assert time.monotonic() - started >= 0.3
+
+
+def test_G06_one_connection_serves_good_bad_and_unknown_requests(policy_server):
+    address = urlsplit(policy_server)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+    body = json.dumps({"model": "noop", "messages": CONVERSATION})
+    headers = {"content-type": "application/json"}
+    first_socket = None
+    for method, path, content, expected in [
+        ("POST", "/v1/chat/completions", body, 200),
+        ("POST", "/v1/chat/completions", "{bad json", 400),
+        ("POST", "/v1/chat/completions", "[]", 400),
+        ("POST", "/v1/chat/completions", "[" * 100_000, 400),
+        ("POST", "/v1/chat/completions", body, 200),
+        ("GET", "/v1/models", None, 200),
+        ("GET", "/v1/unknown", None, 404),
+        ("GET", "/", None, 200),
+        ("GET", "/openapi.json", None, 200),
+        ("GET", "/v1/chat/completions", None, 405),
+        ("DELETE", "/v1/models", None, 405),
+        ("OPTIONS", "/v1/chat/completions", None, 405),
+        ("POST", "/v1/chat/completions", body, 200),
+    ]:
+        connection.request(method, path, content, headers)
+        response = connection.getresponse()
+        told = json.loads(response.read())
+        assert response.status == expected, (method, path)
+        assert response.version == 11
+        assert ("error" in told) == (expected >= 400)
+        first_socket = first_socket or connection.sock
+        assert connection.sock is first_socket, (method, path)
+    connection.close()
+
+
+def _raw(policy_server, request: bytes) -> bytes:
+    address = urlsplit(policy_server)
+    with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+        connection.sendall(request)
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+    return received
+
+
+def test_G06_odd_lengths_and_chunks_are_answered(policy_server):
+    body = json.dumps({"model": "noop", "messages": CONVERSATION}).encode()
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+    chunked = head + b"transfer-encoding: chunked\r\n\r\n" + f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n"
+    assert b"200 OK" in _raw(policy_server, chunked)
+    assert b"400" in _raw(policy_server, head + b"\r\n").split(b"\r\n")[0]
+    assert b"400" in _raw(policy_server, head + b"content-length: x\r\n\r\n").split(b"\r\n")[0]
+
+
+def test_a_body_that_is_too_large_is_refused(policy_server, monkeypatch):
+    from flappybird import server
+
+    monkeypatch.setattr(server, "MAX_BODY", 10_000)
+    response = httpx.post(f"{policy_server}/chat/completions", content=b"x" * 20_000)
+    assert response.status_code == 413
+    assert error_of(response)["code"] == "body_too_large"
+
+
+def test_G07_idle_and_slow_connections_hold_nobody_up(policy_server):
+    address = urlsplit(policy_server)
+    idle = socket.create_connection((address.hostname, address.port))
+    half = socket.create_connection((address.hostname, address.port))
+    half.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 500\r\n\r\n{")
+
+    async def many() -> list[str]:
+        limits = httpx.Limits(max_connections=64)
+        async with httpx.AsyncClient(base_url=policy_server, timeout=20, limits=limits) as client:
+            asked = [client.post("/chat/completions", json={"model": "heuristic", "messages": CONVERSATION}) for _ in range(64)]
+            return [response.json()["choices"][0]["message"]["content"] for response in await asyncio.gather(*asked)]
+
+    started = time.monotonic()
+    answers = asyncio.run(many())
+    assert time.monotonic() - started < 5
+    assert len(set(answers)) == 1  # answers do not depend on order
+    idle.close()
+    half.close()  # a client that dies mid-request leaves the server well
+    assert httpx.get(f"{policy_server}/models").status_code == 200
+
+
+def test_G07_a_connection_on_which_nothing_is_asked_is_closed(monkeypatch):
+    from flappybird import server
+
+    monkeypatch.setattr(server, "IDLE_SECONDS", 1)
+    with serving() as url:
+        address = urlsplit(url)
+        with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+            assert connection.recv(1) == b""
+
+
+def test_the_openai_client_is_served(policy_server):
+    import openai
+
+    client = openai.OpenAI(base_url=policy_server, api_key="EMPTY")
+    assert [model.id for model in client.models.list()] == list(POLICIES)
+    answer = client.chat.completions.create(model="planner", messages=CONVERSATION, temperature=0.7, max_tokens=200, n=2)
+    assert len(answer.choices) == 2
+    streamed = client.chat.completions.create(model="planner", messages=CONVERSATION, stream=True)
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in streamed if chunk.choices)
+    assert read_reply(text).actions == TAP_EXPECTED
+    with pytest.raises(openai.NotFoundError, match="did you mean 'planner'"):
+        client.chat.completions.create(model="planer", messages=CONVERSATION)
+
+
+def test_the_description_names_every_route(client):
+    told = client.get(str(client.base_url).replace("/v1/", "/openapi.json")).json()
+    assert told == openapi()
+    assert set(told["paths"]) == {"/", "/openapi.json", "/v1/models", "/v1/models/{model}", "/v1/chat/completions"}
+
+
+def test_a_taken_or_impossible_address_is_refused_in_one_line():
+    with listen("127.0.0.1", 0) as bound, pytest.raises(ConfigError, match="cannot listen on 127.0.0.1 port"):
+        listen("127.0.0.1", bound.getsockname()[1])
+    for host, port in (("127.0.0.1", 70_000), ("256.0.0.1", 0)):
+        with pytest.raises(ConfigError, match="cannot listen on"):
+            listen(host, port)
+    with pytest.raises(ConfigError, match="malformed = 2"):
+        Options(malformed=2)
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_the_command_prints_its_port_and_stops_on_a_signal(sent, code):
+    command = [sys.executable, "-m", "flappybird", "serve", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        line = process.stdout.readline()
+        url = next(word for word in line.split() if word.startswith("http://127.0.0.1:"))
+        assert httpx.get(f"{url}/models").status_code == 200
+        process.send_signal(sent)
+        assert process.wait(10) == code
+        assert process.stderr.read() == ""
+
+
+def test_a_host_that_others_reach_is_warned_of():
+    command = [sys.executable, "-m", "flappybird", "serve", "--port", "0", "--host", "0.0.0.0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        process.terminate()
+        process.wait(10)
+        assert "0.0.0.0 is not a loopback address" in process.stderr.read()

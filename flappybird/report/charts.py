@@ -51,7 +51,7 @@ RUN_COLOURS = [COLOUR[f"run{index}"] for index in range(8)]
 RC = {
     "svg.fonttype": "none",
     "svg.hashsalt": "flappybird",
-    "font.size": 9,
+    "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": COLOUR["mute"],
@@ -67,7 +67,7 @@ RC = {
     "ytick.major.size": 0,
     "text.color": COLOUR["ink"],
     "legend.frameon": False,
-    "legend.fontsize": 8,
+    "legend.fontsize": 9,
     "figure.constrained_layout.use": True,
     "path.simplify": False,
     "text.parse_math": False,
@@ -184,7 +184,7 @@ def _causes(axis: Any, runs: Sequence[Records]) -> str | None:
         axis.barh(places, counts, height=height * 0.92, color=_colour(index), label=_name(run))
         for place, count in zip(places, counts, strict=True):
             if count:
-                axis.text(count, place, f" {count}", va="center", fontsize=8, color=COLOUR["ink"])
+                axis.text(count, place, f" {count}", va="center", fontsize=9, color=COLOUR["ink"])
     axis.set_yticks(range(len(ends)), [ENDS[end] for end in ends])
     axis.set_ylim(len(ends) - 0.4, -0.6)
     axis.set_xlabel("episodes")
@@ -368,7 +368,7 @@ def _figure() -> Any:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.2, 3.3))
+    figure = Figure(figsize=(5.2, 3.5))
     FigureCanvasSVG(figure)
     figure.patch.set_visible(False)
     return figure

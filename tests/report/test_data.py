@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from report_cases import changed, heuristics, play, policy, repeat, row, run
 
 from flappybird.config import FlappyConfig
 from flappybird.report import baselines
@@ -13,6 +12,7 @@ from flappybird.report.baselines import Task, play_all
 from flappybird.report.data import NO_TRANSCRIPT, gather, split
 from flappybird.rollout import Rules
 from flappybird.runs import Run
+from tests.report.cases import changed, heuristics, play, policy, repeat, row, run
 
 
 def seven() -> Run:

@@ -6,11 +6,11 @@ import json
 import math
 
 import pytest
-from report_cases import changed, heuristics, play, policy, row, run
 
 from flappybird.report.data import gather
 from flappybird.report.summary import Summary, ranking, to_dict
 from flappybird.report.terminal import text
+from tests.report.cases import changed, heuristics, play, policy, row, run
 
 
 def test_D07_the_mean_of_clean_rollouts_and_the_mean_with_errored_ones_are_told_apart() -> None:

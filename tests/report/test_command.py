@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from report_cases import play, policy
 
 from flappybird.cli import main
 from flappybird.episode import save
+from tests.report.cases import play, policy
 
 
 @pytest.fixture

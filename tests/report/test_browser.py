@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_cases import changed, heuristics, play, policy, repeat, row, run
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -25,6 +24,7 @@ from flappybird.report import write_report
 from flappybird.report.data import gather
 from flappybird.rollout import Rules
 from flappybird.runs import Run
+from tests.report.cases import changed, heuristics, play, policy, repeat, row, run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_cases import changed, heuristics, play, policy, repeat, row, run
 
 from flappybird.config import FlappyConfig
 from flappybird.episode import Player, replay
@@ -29,6 +28,7 @@ from flappybird.report.page import build
 from flappybird.report.payload import embed, pack, payload, unpack
 from flappybird.rollout import Rollout, Rules
 from flappybird.runs import Run
+from tests.report.cases import changed, heuristics, play, policy, repeat, row, run
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028\u2029&amp;'\"\ud800\x00\x1b[31m${}$title]]>"
 

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
 from math import fsum, sqrt
 from pathlib import Path
 from statistics import NormalDist, fmean, median, stdev
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from flappybird.errors import ConfigError, EpisodeError, unknown_name
+from flappybird.errors import ConfigError, EpisodeError, FlappyError, unknown_name
 from flappybird.game import Outcome, Reason, check_ticks
 from flappybird.levels import LEVELS, level
 from flappybird.policies import POLICIES, play
@@ -155,6 +155,8 @@ def _played(tasks: list[Task], jobs: int | None) -> Iterator[tuple[str, str, lis
             waiting = [pool.submit(_play, task) for task in tasks]
         for done in as_completed(waiting):
             yield done.result()
+    except BrokenExecutor:
+        raise FlappyError("a process that played games was ended from outside; fewer need less memory: --jobs 1") from None
     finally:
         pool.shutdown(cancel_futures=True)
 

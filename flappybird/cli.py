@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Run `command` and return its exit code; whatever goes wrong on the user's side is one line on stderr."""
+    """Run `command` and return its exit code; whatever goes wrong on the user's side is one line on stderr.
+
+    SIGTERM ends it like Ctrl-C does, cleaning up behind itself, with 143.
+    """
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         code = command()
         sys.stdout.flush()
@@ -39,6 +47,14 @@ def guarded(command: Callable[[], int]) -> int:
         return _complain(error, 1)
     except KeyboardInterrupt:
         return 130
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: clearing away is not to be cut short
+    raise SystemExit(128 + signal.SIGTERM)
 
 
 def _complain(error: Exception, code: int) -> int:
@@ -55,6 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_baselines(commands)
     _add_demo(commands)
     _add_episodes(commands)
+    _add_play(commands)
+    _add_report(commands)
     _add_serve(commands)
     _add_sft(commands)
     _add_verify(commands)
@@ -130,6 +148,61 @@ def _episodes(args: argparse.Namespace) -> int:
         written += 1
     print(f"{written} of {len(run.rows)} episodes written to {args.output}" + _damaged(run.damaged))
     return 0 if written == len(run.rows) else 1
+
+
+def _add_play(commands: Any) -> None:
+    play = commands.add_parser("play", help="play by keyboard (space, up or click), or let a built-in policy play")
+    play.add_argument("--policy", metavar="NAME", help="noop, random, heuristic or planner plays instead, without a window")
+    play.add_argument("--seed", type=int, default=0, help="the course (default: 0)")
+    play.add_argument(
+        "--config", action="append", default=[], metavar="CONFIG", help="JSON, a file that holds it, or name=value; repeatable"
+    )
+    play.add_argument("--max-turns", type=int, default=300, metavar="N", help="the limit on ticks (default: 300)")
+    play.add_argument("--tps", type=float, default=20.0, metavar="N", help="ticks per second at the keyboard (default: 20)")
+    play.add_argument("--save", type=Path, metavar="FILE", help="write the episode, in the format of a model's")
+    play.set_defaults(command=_play)
+
+
+def _play(args: argparse.Namespace) -> int:
+    from flappybird.options import read_config
+    from flappybird.rollout import Rules
+
+    config, rules = read_config(args.config), Rules(max_turns=args.max_turns)
+    if args.policy is None:
+        from render.play import play
+
+        print(play(config, args.seed, rules, args.tps, args.save).told())
+        return 0
+
+    from flappybird.episode import save
+    from flappybird.solo import fly, told
+
+    episode = fly(args.policy, config, args.seed, rules)
+    if args.save is not None:
+        save(episode, args.save)
+    print(told(episode))
+    return 0
+
+
+def _add_report(commands: Any) -> None:
+    report = commands.add_parser(
+        "report", help="one page per run, or a comparison of several: why each bird died, every episode replayable"
+    )
+    report.add_argument("runs", nargs="+", metavar="RUN", help="what vf-eval -s saved, a folder of episode files, or one of them")
+    report.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.html", help="default: named after the run, in environments/flappybird/reports"
+    )
+    report.add_argument("--videos", type=Path, metavar="DIR", help="exported videos to link to (default: videos inside each run)")
+    form = report.add_mutually_exclusive_group()
+    form.add_argument("--text", action="store_true", help="print the summary and write no file")
+    form.add_argument("--json", action="store_true", help="print the numbers as JSON and write no file")
+    report.set_defaults(command=_report)
+
+
+def _report(args: argparse.Namespace) -> int:
+    from flappybird.report import report
+
+    return report(args.runs, args.output, args.videos, "text" if args.text else "json" if args.json else "html")
 
 
 def _add_serve(commands: Any) -> None:

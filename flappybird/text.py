@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from flappybird.config import FlappyConfig
@@ -179,6 +180,9 @@ class Reply(NamedTuple):
 LEGAL_FORMAT = 0.5
 """Format score of a reply whose action is legal but that is not exactly one THINK and one ACTIONS."""
 
+SHORT = 2_000
+"""Replies up to so many characters are remembered for a while, once read."""
+
 MAX_TAGS = 5_000
 """Of a reply with more angle brackets than this, only the last so many are looked at: no reply takes long to read."""
 
@@ -199,6 +203,11 @@ def read_reply(text: Any, reasoning: Any = None, *, cut: bool = False, ticks: in
             missing ticks fly as no-op and those too many are ignored and counted.
     """
     text, aside = content_text(text), content_text(reasoning)
+    read = _read_once if len(text) + len(aside) <= SHORT else _read
+    return read(text, aside, cut, ticks)
+
+
+def _read(text: str, aside: str, cut: bool, ticks: int) -> Reply:
     parts = _split(text, cut)
     thought = "\n".join(part.strip() for part in (aside, *parts.thoughts) if part.strip())
     noop = (False,) * ticks
@@ -219,6 +228,10 @@ def read_reply(text: Any, reasoning: Any = None, *, cut: bool = False, ticks: in
     exact = thinks == 1 and parts.answers == 1 and parts.in_order and not _FENCES.sub("", parts.rest).strip()
     actions = (listed + noop)[:ticks]
     return Reply(Status.OK, actions, thought, 1.0 if exact else LEGAL_FORMAT, max(len(listed) - ticks, 0))
+
+
+# Scoring, checking and showing an episode read each reply again and again.
+_read_once = lru_cache(maxsize=1024)(_read)
 
 
 def content_text(content: Any) -> str:

@@ -15,23 +15,24 @@ LAYERS = [
     ["units", "errors"],
     ["files", "config"],
     ["course", "levels", "options"],
-    ["observation", "certify"],
+    ["observation"],
     ["game"],
     ["text", "solver", "batch"],
-    ["rollout", "policies"],
+    ["rollout", "policies", "certify"],
     ["episode", "views"],
     ["rewards"],
-    ["records"],
+    ["records", "analysis"],
     ["settings", "solo"],
     ["pictures"],
     ["runs", "gymnasium_env"],
-    ["classic", "cost", "server", "taskset", "baselines", "sft"],
+    ["report", "baselines", "cost", "sft"],
+    ["classic", "server", "taskset"],
     ["demo"],
     ["cli"],
     ["__main__"],
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-HEAVY = ("verifiers", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio")
+HEAVY = ("verifiers", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib")
 
 
 def imports(path: Path) -> set[str]:
@@ -54,6 +55,15 @@ def test_arrows_point_one_way(path):
         parts = module.split(".")
         if parts[0] == "flappybird" and len(parts) > 1 and parts[1] in RANK:
             assert RANK[parts[1]] < RANK[path.stem] or parts[1] == path.stem, f"{path.stem} imports {parts[1]}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "flappybird" / "report").glob("*.py")), ids=lambda path: path.stem)
+def test_the_report_knows_only_what_lies_below_it(path):
+    for module in imports(path):
+        parts = module.split(".")
+        assert parts[0] not in ("render", "videos")
+        if parts[0] == "flappybird" and len(parts) > 1 and parts[1] in RANK:
+            assert RANK[parts[1]] <= RANK["report"], f"report/{path.stem} imports {parts[1]}"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "flappybird").rglob("*.py")), ids=lambda path: path.stem)

@@ -190,7 +190,11 @@ def _metric(function: Callable[[Episode], float]) -> Callable[..., float]:
 
 
 def _rollout(state: dict[str, Any]) -> Rollout:
-    return settings.start(state["info"], state.get(KEY))
+    """Return the rollout of `state`: the one that flew last, or one made from the record, which says all there is to know."""
+    live: Rollout | None = state.get("rollout")
+    if live is None or live.record is not state.get(KEY):
+        live = state["rollout"] = settings.start(state["info"], state.get(KEY))
+    return live
 
 
 def _episode(state: dict[str, Any]) -> Episode:

@@ -17,13 +17,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from flappybird import rewards, settings
+from flappybird import pictures, rewards, settings
 from flappybird.episode import Episode, Player
 from flappybird.errors import ConfigError, MissingPart
 from flappybird.game import Reason
 from flappybird.records import finish
 from flappybird.report import FOLDER
-from flappybird.rollout import Rollout
+from flappybird.rollout import Rollout, first_kept
 from flappybird.runs import run_of_outputs
 from flappybird.settings import Settings
 from flappybird.text import read_reply
@@ -82,6 +82,7 @@ def load_environment(
         )
     except ConfigError as error:
         raise _refused(error) from None
+    pictures.require(checked.rules)
     if checked.report is None and _under_vf_eval():
         # vf-eval saves below this folder where it exists: made now, runs and reports lie together from the first run on.
         FOLDER.parent.mkdir(parents=True, exist_ok=True)
@@ -258,8 +259,21 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
 
     @_contained
     async def setup_state(self, state: dict[str, Any]) -> dict[str, Any]:
-        state[KEY] = _rollout(state).record
+        rollout = _rollout(state)
+        state[KEY] = rollout.record
+        if pictures.has_picture(rollout.rules):
+            # A table of rows cannot hold messages of text and pictures.
+            state["prompt"] = [state["prompt"][0], vf.UserMessage(content=pictures.content(rollout))]
         return state
+
+    @_contained
+    async def get_prompt_messages(self, state: dict[str, Any]) -> Any:
+        turns, window = len(state["trajectory"]), self.settings.rules.history_turns
+        kept = first_kept(turns, window)
+        if kept == first_kept(turns - 1, window):
+            return await super().get_prompt_messages(state)
+        shown = [message for step in state["trajectory"][kept:] for message in _exchange(step)]
+        return [state["prompt"][0], *shown, *await self.env_response(shown, state)]
 
     async def get_model_response(self, state: dict[str, Any], prompt: Any, **kwargs: Any) -> Any:
         try:
@@ -276,18 +290,21 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
         await super().add_trajectory_step(state, trajectory_step)
         response = trajectory_step["response"]
         usage, spans = response.usage, state["timing"].model.spans
-        _rollout(state).take(
+        seconds = spans[-1].end - spans[-1].start if spans else None
+        rollout = _rollout(state)
+        rollout.take(
             response.message.content,
             response.message.reasoning_content,
             cut=response.message.finish_reason == "length" or bool(response.message.is_truncated),
             prompt_tokens=usage.prompt_tokens if usage else None,
             completion_tokens=usage.completion_tokens if usage else None,
-            seconds=round(spans[-1].end - spans[-1].start, 4) if spans else None,
+            waited=rollout.rules.waited(seconds or 0.0),
+            seconds=None if seconds is None else round(seconds, 4),
         )
 
     @_contained
     async def env_response(self, messages: Any, state: dict[str, Any], **kwargs: Any) -> Any:
-        return [vf.UserMessage(content=settings.observe(_rollout(state)))]
+        return [vf.UserMessage(content=pictures.content(_rollout(state)))]
 
     # --- how it ends ---
 
@@ -308,12 +325,17 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
         return record["ended"]["reason"] if record and record["ended"] else None
 
     async def render_completion(self, state: dict[str, Any]) -> None:
-        await super().render_completion(state)
+        steps = state["trajectory"]
+        # All turns, where the last prompt may hold only the last of them.
+        state["completion"] = [message for step in steps for message in _exchange(step)][1:]
         # What the messages do not tell goes into `info`, which every saved row has.
         try:
             episode = _episode(state).to_dict()
             kept = [{name: value for name, value in turn.items() if name not in _IN_MESSAGES} for turn in episode["turns"]]
             state["info"].update(turns=kept, outcome=episode["outcome"])
+            if self.settings.turn_reward:
+                for step, share in zip(steps, rewards.turn_rewards(_episode(state)), strict=True):
+                    step["reward"] = share
         except Exception as error:
             state["error"] = state.get("error") or vf.Error(f"{type(error).__name__} in render_completion: {error}")
 
@@ -396,6 +418,11 @@ class _Watch:
             line = f"flappybird: no report: {type(error).__name__}: {error}"
         # After the library's own summary, which would paint over it.
         atexit.register(print, line, flush=True)
+
+
+def _exchange(step: dict[str, Any]) -> list[Any]:
+    """Return what one turn added to the conversation: the observation and the reply."""
+    return [step["prompt"][-1], *step["completion"]]
 
 
 _IN_MESSAGES = ("reply", "reasoning")

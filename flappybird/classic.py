@@ -7,6 +7,7 @@ observation. A rollout's state is its record, plain JSON; the environment object
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import logging
@@ -21,7 +22,9 @@ from flappybird.episode import Episode, Player
 from flappybird.errors import ConfigError, MissingPart
 from flappybird.game import Reason
 from flappybird.records import finish
+from flappybird.report import FOLDER
 from flappybird.rollout import Rollout
+from flappybird.runs import run_of_outputs
 from flappybird.settings import Settings
 from flappybird.text import read_reply
 
@@ -29,6 +32,7 @@ try:
     import verifiers as vf
     from datasets import Dataset
     from verifiers.types import Response, ResponseMessage
+    from verifiers.utils.save_utils import make_serializable
 
     vf.MultiTurnEnv, vf.XMLParser, vf.Rubric  # noqa: B018 - touched, so that a release without them is told here
 except (ImportError, AttributeError):
@@ -78,6 +82,9 @@ def load_environment(
         )
     except ConfigError as error:
         raise _refused(error) from None
+    if checked.report is None and _under_vf_eval():
+        # vf-eval saves below this folder where it exists: made now, runs and reports lie together from the first run on.
+        FOLDER.parent.mkdir(parents=True, exist_ok=True)
     return FlappyEnv(checked)
 
 
@@ -316,7 +323,15 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
         results_path = kwargs.get("results_path")
         if results_path is not None:
             self._refuse_to_mix(Path(results_path), kwargs.get("sampling_args"))
-        return await super().generate(inputs, client, model, *args, **kwargs)
+        if self.settings.report is False or (self.settings.report is None and not _under_vf_eval()):
+            return await super().generate(inputs, client, model, *args, **kwargs)
+        watch = _Watch()
+        kwargs["on_progress"] = watch.beside(kwargs.get("on_progress"))
+        try:
+            return await super().generate(inputs, client, model, *args, **kwargs)
+        finally:
+            # Whatever ended the run, Ctrl-C included: what was finished is reported.
+            watch.report(Path(results_path or "run"), self.settings.report)
 
     def _refuse_to_mix(self, results: Path, sampling: dict[str, Any] | None) -> None:
         """Refuse to resume a run of other settings, which the library would continue without a word."""
@@ -342,6 +357,45 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
             raise _refused(
                 ConfigError(f"cannot resume {results.name}: it was sampled with {told}; use the same, or start a new run")
             )
+
+
+class _Watch:
+    """Sees the rows of an evaluation as they come, and reports on them in the end."""
+
+    def __init__(self) -> None:
+        self.outputs: list[Any] = []
+        self.metadata: dict[str, Any] = {}
+
+    def _see(self, outputs: list[Any], _: list[Any], metadata: dict[str, Any]) -> None:
+        self.outputs, self.metadata = outputs, dict(metadata)
+
+    def beside(self, others: Any) -> Any:
+        """Return callbacks for the library with ours among them: a list runs beside its progress bar, a single one instead."""
+        if others is None or isinstance(others, list):
+            return [*(others or []), self._see]
+
+        def both(*seen: Any) -> None:
+            others(*seen)
+            self._see(*seen)
+
+        return both
+
+    def report(self, run: Path, folder: bool | str | None) -> None:
+        """Write the report and tell where it is. A report that fails costs the run nothing but one line."""
+        if not self.outputs:
+            return
+        try:
+            from flappybird.report import report_name, write_report
+
+            rows = json.loads(json.dumps([dict(output) for output in self.outputs], default=make_serializable))
+            about = json.loads(json.dumps(self.metadata, default=make_serializable))
+            read = run_of_outputs(rows, about, run)
+            path = write_report([read], (Path(folder) if isinstance(folder, str) else FOLDER) / report_name(read))
+            line = f"report: {path}"
+        except Exception as error:
+            line = f"flappybird: no report: {type(error).__name__}: {error}"
+        # After the library's own summary, which would paint over it.
+        atexit.register(print, line, flush=True)
 
 
 _IN_MESSAGES = ("reply", "reasoning")

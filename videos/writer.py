@@ -151,8 +151,8 @@ def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, qu
         try:
             with contextlib.suppress(BrokenPipeError):  # it gave up: its return code says so
                 for frame in frames:
-                    encoder.stdin.write(np.ascontiguousarray(frame).data)
                     count += 1
+                    encoder.stdin.write(np.ascontiguousarray(frame).data)
             with contextlib.suppress(BrokenPipeError):
                 encoder.stdin.close()
             encoder.wait()

@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 LAYERS = [
     ["units", "errors"],
     ["files", "config"],
-    ["course", "levels"],
+    ["course", "levels", "options"],
     ["observation", "certify"],
     ["game"],
     ["text", "solver", "batch"],
@@ -22,7 +22,7 @@ LAYERS = [
     ["episode"],
     ["rewards"],
     ["records"],
-    ["settings"],
+    ["settings", "solo"],
     ["runs", "gymnasium_env"],
     ["classic", "server", "baselines", "sft"],
     ["demo"],

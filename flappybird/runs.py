@@ -269,12 +269,12 @@ def run_of_outputs(
     Rows are put in the order of their examples, since the library saves them as they finish.
     """
     model = str(metadata.get("model") or "unknown")
-    sampling = {name: value for name, value in _dict(metadata.get("sampling_args")).items() if value not in (None, {})}
-    player = Player(kind="model", name=model, sampling=sampling)
+    notes = list(notes)
+    player = _player(model, metadata.get("sampling_args"), notes)
+    sampling = player.sampling
     listed = list(outputs)
     rows = [_row(output, player, path) for output in listed]
     rows.sort(key=lambda row: (not isinstance(row.example, int), row.example if isinstance(row.example, int) else 0))
-    notes = list(notes)
     worlds = {json.dumps([row.episode.config.model_dump(), row.episode.rules.model_dump()]) for row in rows if row.episode}
     if len(worlds) > 1:
         notes.append(f"the rows were played under {len(worlds)} different settings")
@@ -298,6 +298,16 @@ def run_of_outputs(
         damaged=damaged,
         notes=notes,
     )
+
+
+def _player(model: str, sampling: Any, notes: list[str]) -> Player:
+    """Return who played; settings that no episode could keep are left out, and noted."""
+    settings = {name: value for name, value in _dict(sampling).items() if value not in (None, {})}
+    try:
+        return Player(kind="model", name=model, sampling=settings)
+    except ValidationError as error:
+        notes.append(one_line(error))
+        return Player(kind="model", name=model)
 
 
 def _row(output: Mapping[str, Any], player: Player, path: Path) -> Row:

@@ -90,7 +90,8 @@ def load_run(path: str | Path) -> Run:
     folder = path.parent if path.name == "results.jsonl" else path
     if (folder / "results.jsonl").is_file():
         return _classic(folder)
-    files = sorted(path.glob("*.json")) if path.is_dir() else []
+    # Names with a dot are what `files.replacing` writes to: a process that was killed may have left one.
+    files = sorted(file for file in path.glob("*.json") if not file.name.startswith(".")) if path.is_dir() else []
     if files:
         return _episodes(path, files)
     if not path.exists():
@@ -321,7 +322,7 @@ def _row(output: Mapping[str, Any], player: Player, path: Path) -> Row:
     }
     example = output.get("example_id")
     kept: dict[str, Any] = {
-        "error": _error(output),
+        "error": error_of(output),
         "claims": claims,
         "usage": usage,
         "example": example if isinstance(example, int | str) else None,
@@ -389,8 +390,8 @@ def _play(
     return finish(rollout, player, origin=origin, error=error if rollout.outcome is None else None)
 
 
-def _error(output: Mapping[str, Any]) -> str | None:
-    """Return what went wrong outside of the game, in one line."""
+def error_of(output: Mapping[str, Any]) -> str | None:
+    """Return what went wrong outside of the game in a row of classic verifiers, in one line; None where nothing did."""
     error = output.get("error")
     if isinstance(error, dict):
         told = error.get("error_chain_repr") or error.get("message")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Run `command` and return its exit code; whatever goes wrong on the user's side is one line on stderr."""
+    """Run `command` and return its exit code; whatever goes wrong on the user's side is one line on stderr.
+
+    SIGTERM ends it like Ctrl-C does, cleaning up behind itself, with 143.
+    """
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         code = command()
         sys.stdout.flush()
@@ -43,6 +51,14 @@ def guarded(command: Callable[[], int]) -> int:
         return _complain(error, 1)
     except KeyboardInterrupt:
         return 130
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: clearing away is not to be cut short
+    raise SystemExit(128 + signal.SIGTERM)
 
 
 def _complain(error: Exception, code: int) -> int:
@@ -56,11 +72,48 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="flappybird", description="Flappy Bird as a world for language models.")
     parser.add_argument("--version", action="version", version=f"flappybird {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_baselines(commands)
     _add_demo(commands)
     _add_episodes(commands)
+    _add_play(commands)
     _add_serve(commands)
+    _add_sft(commands)
     _add_verify(commands)
     return parser
+
+
+def _add_baselines(commands: Any) -> None:
+    baselines = commands.add_parser("baselines", help="how far the built-in policies get on each level: what a score is worth")
+    baselines.add_argument("--difficulty", metavar="LEVEL[,LEVEL…]", default="all", help="default: all levels")
+    baselines.add_argument("--policy", metavar="NAME[,NAME…]", default="all", help="default: all policies")
+    baselines.add_argument("-n", "--num-games", type=int, default=1000, metavar="N", help="seeds per level (default: 1000)")
+    baselines.add_argument("--seed", type=int, default=0, help="the first seed (default: 0)")
+    baselines.add_argument("--max-turns", type=int, default=300, metavar="TICKS", help="the tick limit (default: 300)")
+    baselines.add_argument("--human", type=Path, metavar="FOLDER", help="add the scores of people from their episode files")
+    baselines.add_argument("--certify", action="store_true", help="also show how many of the first 10,000 seeds can be flown")
+    baselines.add_argument("--jobs", type=int, metavar="N", help="processes (default: one per processor)")
+    baselines.add_argument("--json", action="store_true", help="print JSON")
+    baselines.set_defaults(command=_baselines)
+
+
+def _baselines(args: argparse.Namespace) -> int:
+    from flappybird.baselines import report
+    from flappybird.levels import LEVELS
+    from flappybird.policies import POLICIES
+
+    text = report(
+        list(LEVELS) if args.difficulty == "all" else args.difficulty.split(","),
+        list(POLICIES) if args.policy == "all" else args.policy.split(","),
+        args.num_games,
+        seed=args.seed,
+        max_turns=args.max_turns,
+        jobs=args.jobs,
+        human=args.human,
+        certify=args.certify,
+        as_json=args.json,
+    )
+    print(text)
+    return 0
 
 
 def _add_demo(commands: Any) -> None:
@@ -100,6 +153,40 @@ def _episodes(args: argparse.Namespace) -> int:
     return 0 if written == len(run.rows) else 1
 
 
+def _add_play(commands: Any) -> None:
+    play = commands.add_parser("play", help="play by keyboard (space, up or click), or let a built-in policy play")
+    play.add_argument("--policy", metavar="NAME", help="noop, random, heuristic or planner plays instead, without a window")
+    play.add_argument("--seed", type=int, default=0, help="the course (default: 0)")
+    play.add_argument(
+        "--config", action="append", default=[], metavar="CONFIG", help="JSON, a file that holds it, or name=value; repeatable"
+    )
+    play.add_argument("--max-turns", type=int, default=300, metavar="N", help="the limit on ticks (default: 300)")
+    play.add_argument("--tps", type=float, default=20.0, metavar="N", help="ticks per second at the keyboard (default: 20)")
+    play.add_argument("--save", type=Path, metavar="FILE", help="write the episode, in the format of a model's")
+    play.set_defaults(command=_play)
+
+
+def _play(args: argparse.Namespace) -> int:
+    from flappybird.options import read_config
+    from flappybird.rollout import Rules
+
+    config, rules = read_config(args.config), Rules(max_turns=args.max_turns)
+    if args.policy is None:
+        from render.play import play
+
+        print(play(config, args.seed, rules, args.tps, args.save).told())
+        return 0
+
+    from flappybird.episode import save
+    from flappybird.solo import fly, told
+
+    episode = fly(args.policy, config, args.seed, rules)
+    if args.save is not None:
+        save(episode, args.save)
+    print(told(episode))
+    return 0
+
+
 def _add_serve(commands: Any) -> None:
     serve = commands.add_parser("serve", help="serve the built-in policies as an OpenAI-compatible endpoint")
     serve.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1")
@@ -114,6 +201,40 @@ def _serve(args: argparse.Namespace) -> int:
     from flappybird.server import Options, serve
 
     serve(args.host, args.port, Options(args.latency, args.malformed, args.seed))
+    return 0
+
+
+def _add_sft(commands: Any) -> None:
+    sft = commands.add_parser("sft", help="write demonstrations: chat transcripts in the environment's own prompt format")
+    sft.add_argument("-n", "--num-games", type=int, default=1000, metavar="N", help="games (default: 1000)")
+    sft.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.jsonl", help="where they go")
+    sft.add_argument("--policy", default="planner", help="who plays (default: planner)")
+    sft.add_argument("--difficulty", metavar="LEVEL[,LEVEL…]", default="card", help="in turn, game by game (default: card)")
+    sft.add_argument("--seed", type=int, default=0, help="the first game is seed 2**40 + this (default: 0)")
+    sft.add_argument("--max-turns", type=int, default=300, metavar="TICKS", help="the tick limit (default: 300)")
+    sft.add_argument("--ticks-per-turn", type=int, default=1, metavar="TICKS", help="ticks that a reply plans (default: 1)")
+    sft.add_argument("--perturbed", type=float, default=0.0, metavar="SHARE", help="share that starts off course (default: 0)")
+    sft.add_argument("--max-tokens", type=int, metavar="N", help="cut transcripts into pieces of about so many tokens at most")
+    sft.add_argument("--validation", type=float, default=0.0, metavar="SHARE", help="share that goes to FILE.validation.jsonl")
+    sft.add_argument("--numbers", type=Path, metavar="FILE.npz", help="also write observations, actions, rewards as arrays")
+    sft.set_defaults(command=_sft)
+
+
+def _sft(args: argparse.Namespace) -> int:
+    from flappybird.sft import Plan, write
+
+    plan = Plan(
+        games=args.num_games,
+        policy=args.policy,
+        levels=tuple(args.difficulty.split(",")),
+        seed=args.seed,
+        max_turns=args.max_turns,
+        ticks_per_turn=args.ticks_per_turn,
+        perturbed=args.perturbed,
+        max_tokens=args.max_tokens,
+        validation=args.validation,
+    )
+    print(write(plan, args.output, args.numbers))
     return 0
 
 

@@ -7,7 +7,7 @@ and nothing accumulates, so every engine that reads this timetable sees the same
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flappybird.config import FlappyConfig
 from flappybird.errors import ConfigError, show
@@ -23,14 +23,28 @@ _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
-def mix64(number: int) -> int:
-    """Return 64 well-mixed bits of `number`: the output function of SplitMix64.
+def mix64(number: Any) -> Any:
+    """Return 64 well-mixed bits of `number`, a whole number or an array of uint64: the output function of SplitMix64.
 
     Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
     """
     number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 & _MASK
     number = (number ^ number >> 27) * 0x94D049BB133111EB & _MASK
     return number ^ number >> 31
+
+
+def course_key(seed: Any) -> Any:
+    """Return what the gaps of the course `seed` are drawn from; of many at once where `seed` is an array of uint64."""
+    return mix64(seed + _GOLDEN & _MASK)
+
+
+def draw(key: Any, number: Any, choices: int) -> Any:
+    """Return a number from 0 to `choices` - 1, each as likely: the draw of pipe `number` of the course with this key.
+
+    Key and number may be arrays of uint64; every engine draws here.
+    """
+    bits = mix64(key + (number + 1) * _GOLDEN & _MASK) >> 32
+    return bits * choices >> 32
 
 
 class Gap(NamedTuple):
@@ -81,6 +95,12 @@ class Physics(NamedTuple):
     """Age at which its right edge first is left of the bird's left edge."""
     last_age: int
     """Age at which it is on screen for the last time: its right edge is not yet left of x = 0."""
+    gap_choices: int
+    """Gap centres are drawn from so many, 0.01 apart, the middle one at y = 0."""
+    easy_height: int
+    base_height: int
+    easy_pipes: int
+    ramp_pipes: int
 
     @staticmethod
     @lru_cache(maxsize=256)
@@ -107,6 +127,11 @@ class Physics(NamedTuple):
             leave_age=-(-(way + reach) // step) - 1,  # the last with bird_x - x < reach/2
             pass_age=(way + reach) // step + 1,  # the first with bird_x - x > reach/2
             last_age=(2 * world_w + width) // step,  # the last with x + width/2 >= 0
+            gap_choices=2 * (to_units(config.gap_center_offset) // HUNDREDTH) + 1,
+            easy_height=to_units(config.easy_gap_height),
+            base_height=to_units(config.base_gap_height),
+            easy_pipes=config.easy_mode_pipes,
+            ramp_pipes=config.ramp_pipes,
         )
 
     def spawn_tick(self, number: int) -> int:
@@ -116,6 +141,21 @@ class Physics(NamedTuple):
     def newest(self, tick: int, age: int = 0) -> int:
         """Return the number of the newest pipe that is at least `age` ticks old at `tick`, -1 where there is none."""
         return max((tick - age - self.first_spawn) // self.interval, -1)
+
+    def gap_y(self, drawn: Any) -> Any:
+        """Return the gap's centre (units) that a draw stands for."""
+        return (drawn - self.gap_choices // 2) * HUNDREDTH
+
+    def gap_height(self, number: int) -> int:
+        """Return the gap height (units) of pipe `number`: easy, linear over the ramp, then base; rounded to 0.01, halves up."""
+        done = min(number - self.easy_pipes, self.ramp_pipes)
+        if done < 0:
+            return self.easy_height
+        if done == self.ramp_pipes:
+            return self.base_height
+        change = (self.base_height - self.easy_height) // HUNDREDTH
+        rise = (2 * change * done + self.ramp_pipes) // (2 * self.ramp_pipes)
+        return self.easy_height + rise * HUNDREDTH
 
 
 class Course:
@@ -135,17 +175,15 @@ class Course:
         self.config = config
         self.seed = check_seed(seed)
         self.physics = Physics.of(config)
-        self._key = mix64(seed + _GOLDEN & _MASK)
+        self._key = course_key(seed)
 
     def __repr__(self) -> str:
         return f"Course(seed={self.seed}, config={self.config.changed()})"
 
     def gap(self, number: int) -> Gap:
         """Return the gap of pipe `number`: the centre drawn from (seed, number), the height from the ramp."""
-        choices = 2 * (to_units(self.config.gap_center_offset) // HUNDREDTH) + 1
-        bits = mix64(self._key + (number + 1) * _GOLDEN & _MASK) >> 32
-        hundredths = (bits * choices >> 32) - choices // 2
-        return Gap(hundredths * HUNDREDTH, gap_height(self.config, number))
+        physics = self.physics
+        return Gap(physics.gap_y(draw(self._key, number, physics.gap_choices)), physics.gap_height(number))
 
     def pipe(self, number: int, tick: int) -> Pipe:
         """Return pipe `number` as it stands at `tick`."""
@@ -181,15 +219,8 @@ class Course:
 
 
 def gap_height(config: FlappyConfig, number: int) -> int:
-    """Return the gap height (units) of pipe `number`: easy, then linear over the ramp, then base; rounded to 0.01, halves up."""
-    easy, base = to_units(config.easy_gap_height) // HUNDREDTH, to_units(config.base_gap_height) // HUNDREDTH
-    done = min(number - config.easy_mode_pipes, config.ramp_pipes)
-    if done < 0:
-        return easy * HUNDREDTH
-    if done == config.ramp_pipes:
-        return base * HUNDREDTH
-    rise = (2 * (base - easy) * done + config.ramp_pipes) // (2 * config.ramp_pipes)
-    return (easy + rise) * HUNDREDTH
+    """Return the gap height (units) of pipe `number` under `config`."""
+    return Physics.of(config).gap_height(number)
 
 
 def check_seed(seed: object) -> int:

@@ -129,25 +129,13 @@ class FlappyGame:
 
         # It lives within its band: off the floor and the ceiling and inside the gap of every pipe it is passing.
         if not self._low <= y <= self._high:
-            self.outcome = self._crash(tick, y)
+            self.outcome = crash(self.course, tick, y)
         elif tick == self.max_ticks:
             self.outcome = Outcome(Reason.TICK_LIMIT, tick)
         return self.outcome
 
     def _look_ahead(self, tick: int) -> None:
         self._low, self._high, self._next_event = self.course.band(tick)
-
-    def _crash(self, tick: int, y: int) -> Outcome:
-        physics = self.course.physics
-        if y < physics.low:
-            return Outcome(Reason.FLOOR, tick)
-        if y > physics.high:
-            return Outcome(Reason.CEILING, tick)
-        for number in self.course.touching(tick):
-            gap = self.course.gap(number)
-            if 2 * (abs(y - gap.y) + physics.radius) > gap.height:
-                return Outcome(Reason.PIPE, tick, number)
-        raise AssertionError("a bird outside its band touches something")
 
     @property
     def config(self) -> FlappyConfig:
@@ -210,6 +198,20 @@ class FlappyGame:
             f"FlappyGame(seed={self.seed}, tick={self.tick}, y={to_text(self._y)}, "
             f"velocity={to_text(self._velocity)}, score={self.score}{ended})"
         )
+
+
+def crash(course: Course, tick: int, y: int) -> Outcome:
+    """Return what a bird hit that is at `y` at `tick`, outside the band in which it could live."""
+    physics = course.physics
+    if y < physics.low:
+        return Outcome(Reason.FLOOR, tick)
+    if y > physics.high:
+        return Outcome(Reason.CEILING, tick)
+    for number in course.touching(tick):
+        gap = course.gap(number)
+        if 2 * (abs(y - gap.y) + physics.radius) > gap.height:
+            return Outcome(Reason.PIPE, tick, number)
+    raise AssertionError("a bird outside its band touches something")
 
 
 def check_ticks(ticks: object, name: str) -> int | None:

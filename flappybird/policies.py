@@ -9,12 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import lru_cache
+from math import gcd
 from typing import NamedTuple
 
 from flappybird.config import FlappyConfig
-from flappybird.course import Physics, gap_height
+from flappybird.course import Course, Physics
 from flappybird.errors import ConfigError, unknown_name
-from flappybird.game import State
+from flappybird.game import FlappyGame, State
 from flappybird.observation import Observation
 from flappybird.solver import Survival
 from flappybird.units import to_text
@@ -102,48 +103,81 @@ def chance(config: FlappyConfig, seed: int | None = None) -> Policy:
 
 def heuristic(config: FlappyConfig, seed: int | None = None) -> Policy:
     """Waits while one later flap still carries the bird on, and flaps when now is the last good moment."""
-    physics = Physics.of(config)
-
-    def decide(seen: Observation) -> Decision:
-        sight = Sight.of(seen, config)
-        best, flap_in = -1, 0
-        state = State(seen.tick, seen.y, seen.velocity)
-        for wait in range(FLAP_AHEAD):
-            life = wait + sight.life(State(state.tick + 1, state.y + physics.jump, physics.jump), FLAP_AHEAD - wait)
-            if life >= best:
-                best, flap_in = life, wait
-            velocity = state.velocity + physics.gravity
-            state = State(state.tick + 1, state.y + velocity, velocity)
-            if not sight.inside(state.tick, state.y):
-                break
-        else:
-            flap_in = FLAP_AHEAD
-        tap = flap_in == 0
-        why = "a later flap would be too late or too high, so now" if tap else f"a flap can wait {flap_in} ticks, so hold"
-        return Decision(tap, f"{_aim(seen, sight)} {_after(seen, tap, physics)}: {why}.")
-
-    return decide
+    return _explained(config, flap_late)
 
 
 def planner(config: FlappyConfig, seed: int | None = None) -> Policy:
     """Exact search: never does what cannot be survived on the pipes in sight, as long as anything can."""
-    physics, rule = Physics.of(config), heuristic(config)
+    return _explained(config, search)
+
+
+class Choice(NamedTuple):
+    """What to do in the next tick, and the reason without the numbers."""
+
+    tap: bool
+    why: str
+
+
+def flap_late(sight: Sight, state: State) -> Choice:
+    """The heuristic's choice: the latest flap within `FLAP_AHEAD` ticks that keeps the bird in the air longest."""
+    physics, (tick, y, velocity) = sight.physics, state
+    bands = sight.bands(tick + 1, tick + FLAP_AHEAD)
+
+    falls = [(y, velocity)]  # the bird after 0, 1, … ticks of waiting, for as long as it lives
+    for low, high in bands:
+        velocity += physics.gravity
+        y += velocity
+        if not low <= y <= high:
+            break
+        falls.append((y, velocity))
+    else:
+        return Choice(False, f"a flap can wait {FLAP_AHEAD} ticks, so hold")
+
+    best, flap_in = -1, 0
+    for wait in reversed(range(len(falls))):
+        y, velocity = falls[wait][0], physics.jump
+        life = wait
+        for low, high in bands[wait:]:
+            y += velocity
+            if not low <= y <= high:
+                break
+            velocity += physics.gravity
+            life += 1
+        if life > best:
+            best, flap_in = life, wait
+        if life == FLAP_AHEAD:
+            break
+    if flap_in == 0:
+        return Choice(True, "a later flap would be too late or too high, so now")
+    return Choice(False, f"a flap can wait {flap_in} ticks, so hold")
+
+
+def search(sight: Sight, state: State, survival: Survival | None = None) -> Choice:
+    """The planner's choice; `survival` is `sight.survival(state)` where that is known already."""
+    survival = survival or sight.survival(state)
+    hold, tap = survival.keeps(state, False), survival.keeps(state, True)
+    if hold and tap:
+        # Both live: stay near the middle of the next gap, from where any later one is within reach.
+        low = sight.aim - _hop(sight.physics) // 2
+        rise = state.y + state.velocity + sight.physics.gravity < low
+        return Choice(rise, "both ways live, " + ("rise to the middle" if rise else "hold the middle"))
+    if hold or tap:
+        return Choice(tap, f"only {'a tap' if tap else 'holding'} lives past the pipes in sight")
+    return Choice(flap_late(sight, state).tap, "nothing lives past the pipes in sight, so as long as it goes")
+
+
+CHOICES: dict[str, Callable[[Sight, State], Choice]] = {"heuristic": flap_late, "planner": search}
+"""How those policies choose that know what they do, by name."""
+
+
+def _explained(config: FlappyConfig, choose: Callable[[Sight, State], Choice]) -> Policy:
+    """Return the policy that makes these choices and gives the numbers with the reason."""
+    physics = Physics.of(config)
 
     def decide(seen: Observation) -> Decision:
-        sight = Sight.of(seen, config)
-        survival = sight.survival(seen)
-        state = State(seen.tick, seen.y, seen.velocity)
-        hold, tap = survival.keeps(state, False), survival.keeps(state, True)
-        if hold and tap:
-            # Both live: stay near the middle of the next gap, from where any later one is within reach.
-            low = sight.aim(seen) - _hop(physics) // 2
-            choice = seen.y + seen.velocity + physics.gravity < low
-            why = "both ways live, " + ("rise to the middle" if choice else "hold the middle")
-        elif hold or tap:
-            choice, why = tap, f"only {'a tap' if tap else 'holding'} lives past the pipes in sight"
-        else:
-            choice, why = rule(seen).tap, "nothing lives past the pipes in sight, so as long as it goes"
-        return Decision(choice, f"{_aim(seen, sight)} {_after(seen, choice, physics)}: {why}.")
+        sight = Sight.of(seen, physics)
+        tap, why = choose(sight, State(seen.tick, seen.y, seen.velocity))
+        return Decision(tap, f"{_aim(seen, sight)} {_after(seen, tap, physics)}: {why}.")
 
     return decide
 
@@ -157,6 +191,36 @@ POLICIES: dict[str, Callable[[FlappyConfig, int | None], Policy]] = {
 """The built-in policies by name, weakest first."""
 
 
+def play(name: str, config: FlappyConfig, seed: int, max_ticks: int, dice: int | None = None) -> FlappyGame:
+    """Play the whole game `seed` by the policy `name` and return it, ended: the same decisions, without the words.
+
+    Args:
+        name: one of `POLICIES`.
+        config: the world.
+        seed: the course.
+        max_ticks: the tick limit.
+        dice: the seed of the policy itself, see `make_policy`.
+    """
+    game = FlappyGame(config, seed, max_ticks=max_ticks)
+    if name not in CHOICES:
+        policy = make_policy(name, config, dice)
+        while game.outcome is None:
+            game.step(policy(game.observation()).tap)
+        return game
+
+    sight, known_until = Sight.at(game.course, 0)
+    survival = sight.survival(game.state) if name == "planner" else None
+    while game.outcome is None:
+        if game.tick >= known_until:
+            before = sight
+            sight, known_until = Sight.at(game.course, game.tick)
+            if survival is not None and not before.holds(sight):
+                survival = sight.survival(game.state)
+        choice = flap_late(sight, game.state) if survival is None else search(sight, game.state, survival)
+        game.step(choice.tap)
+    return game
+
+
 # --- what they see ------------------------------------------------------------------------------------------------
 
 
@@ -168,74 +232,79 @@ class Sight(NamedTuple):
     """(tick of appearance, gap y, gap height) of the pipes on screen that are not passed yet, next one first; units."""
     last: int
     """The last tick that no pipe yet unseen can touch."""
+    since: int
+    """The tick from which on all this can have been seen: the same pipes, and none of them passed."""
 
     @classmethod
-    def of(cls, seen: Observation, config: FlappyConfig) -> Sight:
-        """Return what `seen` shows, under the rules of `config`."""
-        physics = Physics.of(config)
+    def of(cls, seen: Observation, physics: Physics) -> Sight:
+        """Return what `seen` shows, under the rules of `physics`."""
         ages = [(physics.world_w - x) // physics.speed for x, _ in seen.pipes]
         coming = [(age, gap_y) for age, (_, gap_y) in zip(ages, seen.pipes, strict=True) if age < physics.pass_age]
         ahead = []
         for index, (age, gap_y) in enumerate(coming):
-            height = seen.gap_height if index == 0 else gap_height(config, seen.score + index)
+            height = seen.gap_height if index == 0 else physics.gap_height(seen.score + index)
             ahead.append((seen.tick - age, gap_y, height))
         newest = seen.tick - min(ages) if ages else None
+        return cls._from(physics, seen.tick, tuple(ahead), newest, seen.score)
+
+    @classmethod
+    def at(cls, course: Course, tick: int) -> tuple[Sight, int]:
+        """Return what a living bird sees of `course` at `tick`, and the tick up to which it sees nothing else."""
+        physics, score, newest = course.physics, course.passed(tick), course.physics.newest(tick)
+        ahead = tuple((physics.spawn_tick(number), *course.gap(number)) for number in range(score, newest + 1))
+        appeared = physics.spawn_tick(newest)
+        on_screen = newest >= 0 and tick - appeared <= physics.last_age
+        sight = cls._from(physics, tick, ahead, appeared if on_screen else None, score)
+        changes = (physics.spawn_tick(newest + 1), physics.spawn_tick(score) + physics.pass_age)
+        return sight, min(changes) if on_screen and appeared + physics.last_age >= min(changes) else tick + 1
+
+    @classmethod
+    def _from(cls, physics: Physics, tick: int, ahead: tuple[tuple[int, int, int], ...], newest: int | None, score: int) -> Sight:
         # The next pipe cannot appear before the interval is over; before the first one, not before the next tick.
-        appears = max(seen.tick + 1, newest + physics.interval) if newest is not None else max(seen.tick + 1, physics.first_spawn)
-        last = min(appears + physics.enter_age - 1, (ahead[0][0] if ahead else seen.tick) + physics.pass_age + FAR)
-        return cls(physics, tuple(ahead), max(last, seen.tick + 1))
+        appears = max(tick + 1, newest + physics.interval) if newest is not None else max(tick + 1, physics.first_spawn)
+        last = min(appears + physics.enter_age - 1, (ahead[0][0] if ahead else tick) + physics.pass_age + FAR)
+        if ahead:
+            # Since the newest of the pipes appeared and the one before the next was passed.
+            passed = ahead[0][0] - physics.interval + physics.pass_age if score else 0
+            since = max(passed, ahead[-1][0])
+        else:
+            since = tick if score else 0
+        return cls(physics, ahead, max(last, tick + 1), min(since, tick))
 
-    def band(self, tick: int) -> tuple[int, int]:
-        """Return where a living bird can be at `tick`, as far as is known: (low, high) in units."""
-        low, high = self.physics.low, self.physics.high
+    def holds(self, later: Sight) -> bool:
+        """Whether `later` says nothing new of the ticks to come: at the most, pipes were passed since."""
+        passed = len(self.ahead) - len(later.ahead)
+        return self.last == later.last and passed >= 0 and self.ahead[passed:] == later.ahead
+
+    def bands(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Return where a living bird can be at the ticks `first` to `last`, as far as is known: (low, high) in units."""
+        physics = self.physics
+        bands = [(physics.low, physics.high)] * (last + 1 - first)
         for appeared, gap_y, height in self.ahead:
-            if self.physics.enter_age <= tick - appeared <= self.physics.leave_age:
-                low = max(low, gap_y - height // 2 + self.physics.radius)
-                high = min(high, gap_y + height // 2 - self.physics.radius)
-        return low, high
+            low, high = gap_y - height // 2 + physics.radius, gap_y + height // 2 - physics.radius
+            enters, leaves = appeared + physics.enter_age, appeared + physics.leave_age
+            for tick in range(max(first, enters), min(last, leaves) + 1):
+                lower, upper = bands[tick - first]
+                bands[tick - first] = max(low, lower), min(high, upper)
+        return bands
 
-    def inside(self, tick: int, y: int) -> bool:
-        """Whether a bird at `y` is alive at `tick`, as far as is known."""
-        low, high = self.band(tick)
-        return low <= y <= high
-
-    def life(self, state: State, ticks: int) -> int:
-        """Return how many of the next `ticks` states of a bird that no longer taps are alive, from `state` on."""
-        tick, y, velocity = state
-        for lived in range(ticks):
-            if not self.inside(tick, y):
-                return lived
-            tick, velocity = tick + 1, velocity + self.physics.gravity
-            y += velocity
-        return ticks
-
-    def aim(self, seen: Observation) -> int:
-        """Return the y to fly for: the middle of the next gap, or of the world where none is in sight."""
+    @property
+    def aim(self) -> int:
+        """The y to fly for: the middle of the next gap, or of the world where none is in sight."""
         return self.ahead[0][1] if self.ahead else 0
 
-    def survival(self, seen: Observation) -> Survival:
-        """Return the states that survive all ticks that are known."""
-        grid = seen.y | seen.velocity  # ys and velocities of a real game lie on the grid of jump and gravity anyway
-        step = grid and _grid(seen.y, seen.velocity, self.physics)
-        return _survival(self, seen.tick + 1 if not self.ahead else min(seen.tick + 1, self._known_since()), step)
-
-    def _known_since(self) -> int:
-        # The same pipes are in sight, and none of them passed, at least since the newest of them appeared and
-        # the one before the next was passed: one solution serves all those ticks.
-        before = self.ahead[0][0] - self.physics.interval + self.physics.pass_age
-        return max(before, self.ahead[-1][0]) + 1
+    def survival(self, state: State) -> Survival:
+        """Return the states that survive all ticks that are known, for a bird in `state`."""
+        # The ys and velocities of a real game lie on the grid of jump and gravity; those of a made-up one may not.
+        step = gcd(self.physics.jump, self.physics.gravity)
+        grid = 0 if state.y % step == 0 and state.velocity % step == 0 else gcd(state.y, state.velocity)
+        # One solution serves all ticks that see the same.
+        return _survival(self, self.since + 1, grid)
 
 
 @lru_cache(maxsize=2048)
 def _survival(sight: Sight, first: int, grid: int) -> Survival:
-    return Survival(sight.physics, [sight.band(tick) for tick in range(first, sight.last + 1)], first, grid)
-
-
-def _grid(y: int, velocity: int, physics: Physics) -> int:
-    from math import gcd
-
-    step = gcd(physics.jump, physics.gravity)
-    return 0 if y % step == 0 and velocity % step == 0 else gcd(y, velocity)
+    return Survival(sight.physics, sight.bands(first, sight.last), first, grid)
 
 
 def _hop(physics: Physics) -> int:
@@ -258,7 +327,7 @@ def imagine(seen: Observation, tap: bool, config: FlappyConfig) -> Observation:
         velocity=velocity,
         pipes=tuple((x, gap_y) for x, gap_y in pipes if 2 * x + physics.width >= 0),
         score=score,
-        gap_height=gap_height(config, score) if passed else seen.gap_height,
+        gap_height=physics.gap_height(score) if passed else seen.gap_height,
     )
 
 

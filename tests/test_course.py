@@ -64,7 +64,7 @@ def test_the_band_is_that_of_every_tick_until_it_changes(config, seed, tick):
 
 
 @given(worlds(), seeds, st.integers(0, 1_000))
-def test_pipes_stay_in_order_and_the_next_one_is_the_first_that_can_still_be_hit(config, seed, tick):
+def test_A03_the_next_pipe_is_the_first_that_can_still_be_hit(config, seed, tick):
     course = Course(config, seed)
     pipes = course.visible(tick)
     assert [pipe.x for pipe in pipes] == sorted(pipe.x for pipe in pipes)
@@ -73,7 +73,7 @@ def test_pipes_stay_in_order_and_the_next_one_is_the_first_that_can_still_be_hit
     reach = physics.width + 2 * physics.radius
     hittable = [pipe.number for pipe in pipes if 2 * (physics.bird_x - pipe.x) < reach]
     if hittable:
-        # A03: pipe named, pipe tested and pipe counted are the same at every tick. Where a pipe's edge lies
+        # The pipe that is named, tested and counted is the same at every tick. Where a pipe's edge lies
         # exactly on the bird's, it is neither hit nor passed.
         assert course.passed(tick) in (hittable[0], hittable[0] - 1)
     touching = [pipe.number for pipe in pipes if 2 * abs(pipe.x - physics.bird_x) < reach]

@@ -112,6 +112,13 @@ def test_the_card_of_the_hub_is_in_readme_and_package():
     assert project["description"] in TEXT
 
 
+def test_D01_the_classic_release_is_pinned_for_uv_and_for_the_extra_and_open_for_others():
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert [need for need in told["project"]["dependencies"] if need.startswith("verifiers")] == ["verifiers>=0.3"]
+    assert told["project"]["optional-dependencies"]["classic"] == ["verifiers>=0.3,<0.4"]
+    assert "verifiers<0.4" in told["tool"]["uv"]["constraint-dependencies"]
+
+
 def test_endpoints_name_the_built_in_policies_at_the_servers_port():
     listed = tomllib.loads((ROOT / "configs" / "endpoints.toml").read_text(encoding="utf-8"))["endpoint"]
     urls = {entry["endpoint_id"]: (entry["url"], entry["key"]) for entry in listed}

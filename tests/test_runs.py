@@ -99,7 +99,7 @@ def test_whatever_is_changed_in_a_row_is_found(tmp_path, change, where):
     assert found == sorted(found, key=lambda difference: difference.tick)
 
 
-def test_a_half_line_at_the_end_is_skipped_and_counted(tmp_path):
+def test_D10_a_half_line_at_the_end_is_skipped_and_counted(tmp_path):
     whole = json.dumps(saved_row(1))
     run = load_run(write_run(tmp_path, [whole, json.dumps(saved_row(2))[:500], "[1]", "", whole]))
     assert run.damaged == 2
@@ -130,7 +130,7 @@ def test_a_row_whose_replies_and_record_disagree_says_so(tmp_path):
     assert "the row has 58 replies, but was recorded with 60 turns" in read.problem
 
 
-def test_rows_of_different_settings_are_noted(tmp_path):
+def test_D10_rows_of_different_settings_are_noted(tmp_path):
     run = load_run(write_run(tmp_path, [saved_row(1), saved_row(2, max_turns=50)], metadata=None))
     assert run.notes == [f"{tmp_path.name} has no metadata.json", "the rows were played under 2 different settings"]
 

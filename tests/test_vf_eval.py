@@ -105,7 +105,7 @@ def test_64_rollouts_at_once_in_two_workers_are_saved_and_verified(policy_server
     assert (verified.returncode, verified.stdout) == (0, f"{folder}: 64 of 64 verified\n")
 
 
-def test_a_server_that_fails_in_the_middle_is_told_as_an_error_and_resume_refuses_to_mix(tmp_path):
+def test_D10_a_server_that_fails_is_told_as_an_error_and_resume_refuses_to_mix(tmp_path):
     def answer(body):
         # The third turn of the game that starts second: seeds are told apart by nothing but their order here.
         if turn_of(body) == 2 and body["messages"][0]["role"] == "system" and body.get("seed") is None and failing:

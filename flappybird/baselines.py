@@ -1,0 +1,328 @@
+"""What a score is worth: how far the built-in policies, and people, get on the same seeds of each level.
+
+Whole games are played without words (`policies.play`), in as many processes as there are processors, and told as means
+with 95 % intervals.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from math import fsum, sqrt
+from pathlib import Path
+from statistics import NormalDist, fmean, median, stdev
+from typing import Any, NamedTuple
+
+from tqdm import tqdm
+
+from flappybird.errors import ConfigError, EpisodeError, unknown_name
+from flappybird.game import Outcome, Reason, check_ticks
+from flappybird.levels import LEVELS, level
+from flappybird.policies import POLICIES, play
+from flappybird.records import verify
+from flappybird.rewards import WEIGHTS, survival
+from flappybird.runs import load_run
+from flappybird.settings import TRAIN_SEEDS
+
+CERTIFIED = 10_000
+"""Seeds, from 0, that are asked for whether they can be flown at all."""
+
+CHUNK = 25
+"""Games that a process plays at a time: enough to be worth the way, few enough for a lively progress bar."""
+
+FEW = 100
+"""Up to so many games are played at once in this process: starting others would take longer."""
+
+OTHER = "other"
+"""Where human episodes on a world that is no level are counted."""
+
+
+class Result(NamedTuple):
+    """How one game went."""
+
+    pipes: int
+    ticks: int
+    reward: float
+    reason: str
+
+
+class Interval(NamedTuple):
+    """A mean or a share, and the 95 % interval around it."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Row(NamedTuple):
+    """How one player did on one level."""
+
+    level: str
+    player: str
+    games: int
+    pipes: Interval
+    """Pipes passed."""
+    ticks: Interval
+    reward: Interval
+    """The card's reward; policies always write replies of full format, people none."""
+    survived: Interval
+    """Share of games that reached the tick limit."""
+    median_pipes: float
+    reasons: dict[str, int]
+    """How the games ended, most often first."""
+
+    @classmethod
+    def of(cls, level_name: str, player: str, results: Sequence[Result]) -> Row:
+        """Return the row that sums `results` up."""
+        return cls(
+            level_name,
+            player,
+            len(results),
+            mean([result.pipes for result in results]),
+            mean([result.ticks for result in results]),
+            mean([result.reward for result in results]),
+            share(sum(not Reason(result.reason).crashed for result in results), len(results)),
+            median(result.pipes for result in results),
+            dict(Counter(result.reason for result in results).most_common()),
+        )
+
+
+# --- playing ------------------------------------------------------------------------------------------------------
+
+
+def baselines(
+    levels: Sequence[str], policies: Sequence[str], games: int, *, seed: int = 0, max_turns: int = 300, jobs: int | None = None
+) -> list[Row]:
+    """Play `games` games with each of `policies` on each of `levels` and return how they went.
+
+    Args:
+        levels: names of levels.
+        policies: names of policies.
+        games: seeds `seed`, `seed` + 1, … of each level, the same for all.
+        seed: the first seed.
+        max_turns: the tick limit.
+        jobs: processes; None for one per processor.
+
+    Raises:
+        ConfigError: a level or a policy is unknown, or there are no such seeds.
+    """
+    for name in levels:
+        level(name)
+    for name in policies:
+        if name not in POLICIES:
+            raise ConfigError(unknown_name(name, POLICIES, "a policy"))
+    if games < 1 or not 0 <= seed <= TRAIN_SEEDS - games:
+        raise ConfigError(f"-n = {games}, --seed = {seed}: must be at least one game, on seeds from 0 to {TRAIN_SEEDS - 1}")
+    check_ticks(max_turns, "--max-turns")
+    if jobs is not None and jobs < 1:
+        raise ConfigError(f"--jobs = {jobs}: must be at least 1")
+
+    # The players that live longest take longest: they go first, so that no processor is left with one at the end.
+    lasting = sorted(policies, key=list(POLICIES).index, reverse=True)
+    tasks = [
+        (name, policy, range(first, min(first + CHUNK, seed + games)), max_turns)
+        for policy in lasting
+        for name in levels
+        for first in range(seed, seed + games, CHUNK)
+    ]
+    played: dict[tuple[str, str], list[Result]] = {(name, policy): [] for name in levels for policy in policies}
+    with tqdm(total=games * len(played), unit="game", disable=None, leave=False) as progress:
+        for name, policy, results in _played(tasks, jobs):
+            played[name, policy] += results
+            progress.update(len(results))
+    return [Row.of(name, policy, results) for (name, policy), results in played.items()]
+
+
+Task = tuple[str, str, range, int]
+
+
+def _played(tasks: list[Task], jobs: int | None) -> Iterator[tuple[str, str, list[Result]]]:
+    if jobs == 1 or sum(len(seeds) for _, _, seeds, _ in tasks) <= FEW:
+        yield from map(_play, tasks)
+        return
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs or os.cpu_count(), mp_context=spawn, initializer=_leave_ctrl_c_to_the_parent)
+    try:
+        for done in as_completed([pool.submit(_play, task) for task in tasks]):
+            yield done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _leave_ctrl_c_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _play(task: Task) -> tuple[str, str, list[Result]]:
+    name, policy, seeds, max_turns = task
+    results = []
+    for seed in seeds:
+        game = play(policy, LEVELS[name], seed, max_turns, dice=seed)
+        assert game.outcome is not None
+        results.append(_result(game.outcome, game.score))
+    return name, policy, results
+
+
+def _result(outcome: Outcome, pipes: int) -> Result:
+    survived = survival(outcome.tick - outcome.reason.crashed)
+    reward = WEIGHTS["pipes_passed"] * pipes + WEIGHTS["survival_score"] * survived + WEIGHTS["format"]
+    return Result(pipes, outcome.tick, reward, outcome.reason.value)
+
+
+def human_rows(folder: Path) -> tuple[list[Row], list[str]]:
+    """Return how people did in the episodes in `folder`, per level and player, and what was left out and why.
+
+    Raises:
+        EpisodeError: there are no episodes of people, or none that their replay confirms.
+    """
+    by_player: dict[tuple[str, str], list[Result]] = {}
+    left_out: list[str] = []
+    for row in load_run(folder).rows:
+        episode = row.episode
+        if episode is None:
+            left_out.append(f"{folder}:{row.index}: {row.problem}")
+        elif episode.player.kind == "human":
+            differences = verify(episode)
+            if differences:
+                left_out.append(f"{folder}:{row.index}: {differences[0]}")
+                continue
+            name = next((name for name, config in LEVELS.items() if config == episode.config), OTHER)
+            ended = episode.outcome
+            result = Result(ended.pipes_passed, ended.ticks, ended.reward, ended.reason.value)
+            by_player.setdefault((name, f"human: {episode.player.name}"), []).append(result)
+    if not by_player:
+        why = f"; {left_out[0]}" if left_out else ""
+        raise EpisodeError(f"{folder}: no episodes flown by a person{why}")
+    return [Row.of(name, player, results) for (name, player), results in by_player.items()], left_out
+
+
+# --- numbers ------------------------------------------------------------------------------------------------------
+
+CONFIDENCE = 0.95
+
+
+def mean(values: Sequence[float]) -> Interval:
+    """Return the mean of `values` with Student's interval; from one value alone none can be told, it is the value itself."""
+    middle = fmean(values)
+    if len(values) < 2:
+        return Interval(middle, middle, middle)
+    reach = student(len(values) - 1) * stdev(values) / sqrt(len(values))
+    return Interval(middle, max(middle - reach, min(values)), min(middle + reach, max(values)))
+
+
+def share(hits: int, games: int) -> Interval:
+    """Return hits / games with Wilson's score interval.
+
+    Source: Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
+    """
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    part, weight = hits / games, 1 + z * z / games
+    middle = (part + z * z / (2 * games)) / weight
+    reach = z * sqrt(part * (1 - part) / games + z * z / (4 * games * games)) / weight
+    # At the ends the bound is the share itself; rounding would put it a hair beside.
+    return Interval(part, 0.0 if hits == 0 else middle - reach, 1.0 if hits == games else middle + reach)
+
+
+def student(freedom: int) -> float:
+    """Return the quantile of Student's t for `CONFIDENCE`.
+
+    Exact for one and two degrees of freedom, else the expansion about the normal one, right to 0.02 from three on.
+    Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5.
+    """
+    if freedom == 1:
+        return 12.7062
+    if freedom == 2:
+        return 4.3027
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + fsum(term / freedom**power for power, term in enumerate(terms, 1))
+
+
+# --- telling ------------------------------------------------------------------------------------------------------
+
+
+def report(
+    levels: Sequence[str],
+    policies: Sequence[str],
+    games: int,
+    *,
+    seed: int = 0,
+    max_turns: int = 300,
+    jobs: int | None = None,
+    human: Path | None = None,
+    certify: bool = False,
+    as_json: bool = False,
+) -> str:
+    """Return the table of `baselines`, with people's scores and certificates where asked for; as JSON with `as_json`."""
+    people, left_out = human_rows(human) if human is not None else ([], [])
+    for line in left_out:
+        print(f"flappybird: left out: {line}", file=sys.stderr)
+    rows = baselines(levels, policies, games, seed=seed, max_turns=max_turns, jobs=jobs)
+    order = [*levels, OTHER]
+    rows += [row for row in people if row.level in order]
+    rows.sort(key=lambda row: order.index(row.level))
+    certificates = {name: passable_share(name, max_turns) for name in levels} if certify else {}
+    if as_json:
+        return json.dumps(_json(rows, certificates, games, seed, max_turns), indent=1)
+    lines = [table(rows)]
+    lines += [f"{name}: {told}" for name, told in certificates.items()]
+    return "\n".join(lines)
+
+
+def passable_share(name: str, max_turns: int = 300) -> str:
+    """Return how many of the first `CERTIFIED` seeds of a level can be flown to the tick limit, in words; exact."""
+    from flappybird.certify import impassable
+
+    blocked = impassable(LEVELS[name], range(CERTIFIED), max_turns)
+    which = f"; not: {', '.join(map(str, blocked[:10]))}{' …' * (len(blocked) > 10)}" if blocked else ""
+    return f"{CERTIFIED - len(blocked):,} of seeds 0 to {CERTIFIED - 1:,} can be flown to tick {max_turns}{which}"
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the rows as a plain table: means with their 95 % intervals."""
+    head = ("level", "player", "games", "pipes", "95 %", "median", "ticks", "reward", "survived", "how it ended")
+    cells = [head]
+    for row in rows:
+        ended = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in row.reasons.items())
+        cells.append(
+            (
+                row.level,
+                row.player,
+                str(row.games),
+                f"{row.pipes.value:.2f}",
+                f"{row.pipes.low:.2f} to {row.pipes.high:.2f}",
+                f"{row.median_pipes:g}",
+                f"{row.ticks.value:.1f}",
+                f"{row.reward.value:.2f}",
+                f"{100 * row.survived.value:.1f} %",
+                ended,
+            )
+        )
+    widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
+    words = (0, 1, len(head) - 1)  # columns of words; numbers are set right
+    lines = []
+    for line in cells:
+        padded = zip(range(len(line)), line, widths, strict=True)
+        lines.append("  ".join(cell.ljust(width) if at in words else cell.rjust(width) for at, cell, width in padded).rstrip())
+    return "\n".join(lines)
+
+
+def _json(rows: Sequence[Row], certificates: dict[str, str], games: int, seed: int, max_turns: int) -> dict[str, Any]:
+    told: dict[str, Any] = {"seeds": [seed, seed + games - 1], "max_turns": max_turns, "confidence": CONFIDENCE, "rows": []}
+    for row in rows:
+        fields = row._asdict()
+        told["rows"].append({key: value._asdict() if isinstance(value, Interval) else value for key, value in fields.items()})
+    if certificates:
+        told["passable"] = certificates
+    return told

@@ -1,0 +1,169 @@
+"""Text on pictures: any string at all, in the one font that ships with pygame.
+
+Models write every script, emoji, control characters and halves of surrogate pairs. What the font has is drawn, what it lacks
+becomes a box that names the code point, and what has no picture (controls, direction marks) is left out; nothing raises.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from render.sdl import freetype, pygame
+
+Color = tuple[int, int, int]
+
+LONGEST = 4_000
+"""Of a longer text only so many characters are looked at: more fit on no picture."""
+
+_ABSENT = "\ufffe"  # a code point that no font has: what it looks like is what a missing glyph looks like
+
+
+def clean(text: str) -> str:
+    """Return the start of `text` on one line, without what has no picture of its own."""
+    kept = []
+    for character in text[:LONGEST]:
+        kind = unicodedata.category(character)
+        if kind == "Cs":
+            kept.append("\ufffd")
+        elif character.isspace() or kind in ("Zl", "Zp"):
+            kept.append(" ")
+        elif kind not in ("Cc", "Cf", "Mn", "Me"):
+            kept.append(character)
+        elif kind in ("Mn", "Me") and kept:
+            kept[-1] = unicodedata.normalize("NFC", kept[-1] + character)[0]
+    return " ".join("".join(kept).split()) + ("…" if len(text) > LONGEST else "")
+
+
+def wrap(text: str, size: int, width: int, lines: int) -> list[str]:
+    """Return `text` in at most `lines` lines of at most `width` pixels, the last one cut with an ellipsis where it is longer."""
+    words = clean(text).split(" ")
+    found: list[str] = []
+    line = ""
+    while words:
+        word = words.pop(0)
+        longer = f"{line} {word}" if line else word
+        if measure(longer, size) <= width:
+            line = longer
+            continue
+        if line:
+            found.append(line)
+            words.insert(0, word)
+            line = ""
+        else:
+            # A single word wider than the line is broken where the line ends; a line holds one character at least.
+            fits = max(_fitting(word, size, width), 1)
+            found.append(word[:fits])
+            if word[fits:]:
+                words.insert(0, word[fits:])
+        if len(found) == lines and words:
+            found[-1] = shorten(f"{found[-1]} {words[0]}…", size, width)
+            return found
+    return [*found, line][:lines] if line else found
+
+
+def shorten(text: str, size: int, width: int) -> str:
+    """Return `text` if it fits `width` pixels, else as much of it as does with an ellipsis."""
+    if measure(text, size) <= width:
+        return text
+    return text[: _fitting(text, size, width - measure("…", size))].rstrip(" …") + "…"
+
+
+def _fitting(text: str, size: int, width: int) -> int:
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if measure(text[:middle], size) <= width:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def measure(text: str, size: int) -> int:
+    """Return how many pixels wide `text` is, in letters of `size` pixels."""
+    return sum(_box_width(size) if missing else _advance(part, size) for missing, part in _parts(text))
+
+
+def _advance(text: str, size: int) -> int:
+    advances: list[float] = [metrics[4] for metrics in _font().get_metrics(text, size=size)]
+    return round(sum(advances))
+
+
+def line_height(size: int) -> int:
+    """Return the height of a line of letters of `size` pixels."""
+    return int(_font().get_sized_height(size))
+
+
+@lru_cache(maxsize=2048)
+def write(text: str, size: int, color: Color, ground: Color | None = None) -> Any:
+    """Return a surface with `text` on it, on a clear ground or, quicker to draw, a plain one; the same one each time."""
+    area = max(measure(text, size), 1), line_height(size)
+    if ground is not None:
+        plain = pygame.image.frombuffer(bytearray(ground * (area[0] * area[1])), area, "RGB")
+        plain.blit(write(text, size, color), (0, 0))
+        return plain
+    surface = pygame.Surface(area, pygame.SRCALPHA)
+    x, baseline = 0, _font().get_sized_ascender(size)
+    for missing, part in _parts(text):
+        if missing:
+            _box(surface, x, part, size, color)
+            x += _box_width(size)
+        else:
+            _font().render_to(surface, (x, baseline), part, color, size=size)
+            x += _advance(part, size)
+    return surface
+
+
+def _parts(text: str) -> list[tuple[bool, str]]:
+    """Return `text` in pieces: runs that the font has, and single characters that it lacks."""
+    if text.isascii():
+        return [(False, text)]
+    parts: list[tuple[bool, str]] = []
+    run = ""
+    for character in text:
+        if not _has(character):
+            if run:
+                parts.append((False, run))
+                run = ""
+            parts.append((True, character))
+        else:
+            run += character
+    return [*parts, (False, run)] if run else parts
+
+
+@lru_cache(maxsize=4096)
+def _has(character: str) -> bool:
+    # What the font lacks has no metrics, or those of a code point that no font has.
+    found, absent = _font().get_metrics(f"{character}{_ABSENT}", size=240)
+    return found is not None and found != absent
+
+
+def _box_width(size: int) -> int:
+    return max(size * 7 // 8, 5)
+
+
+def _box(surface: Any, x: int, character: str, size: int, color: Color) -> None:
+    """Draw a box for a character that the font lacks; large enough, it holds the code point in hexadecimal."""
+    height = line_height(size)
+    frame = pygame.Rect(x, height // 10, _box_width(size) - 1, height * 8 // 10)
+    pygame.draw.rect(surface, (*color, 190), frame, 1)
+    if size >= 18:
+        digits = f"{ord(character):04X}"
+        half = len(digits) // 2
+        for row, part in enumerate((digits[:half], digits[half:])):
+            shown, _ = _font().render(part, color, size=size // 3)
+            middle = frame.top + frame.height * (1 + 2 * row) // 4
+            surface.blit(shown, (frame.centerx - shown.get_width() // 2, middle - shown.get_height() // 2))
+
+
+@lru_cache(maxsize=1)
+def _font() -> Any:
+    # FreeType, not pygame.font: its fonts outlive a pygame.quit() of somebody else in the process, and one serves all sizes.
+    if not freetype.was_init():
+        freetype.init()
+    font = freetype.Font(str(Path(pygame.__file__).with_name(freetype.get_default_font())))
+    font.origin = True  # positions are those of the baseline
+    return font

@@ -1,0 +1,193 @@
+"""Many episodes → many files: in parallel, resumable, each whole or not there.
+
+Row N of a run goes to `episode-000N.mp4` (four digits, more where needed; see `file_name`), so that whoever reads the run can
+find its pictures without asking.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from multiprocessing import Pipe, get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import NamedTuple
+
+from flappybird.episode import Episode
+from flappybird.errors import ConfigError, FlappyError
+from flappybird.runs import Run
+from render.clip import Clip, Timing
+from render.frames import Track
+from render.scene import DEFAULT_SIZE, Overlay, Size
+from videos.writer import check_target, playable, write
+
+FORMATS = ("mp4", "gif", "png")
+
+
+class Job(NamedTuple):
+    """One file to write; plain values, so that it can go to another process."""
+
+    row: int
+    episode: Episode
+    path: Path
+    size: Size = DEFAULT_SIZE
+    timing: Timing = Timing()
+    overlay: Overlay = Overlay()
+    quality: str = "fast"
+
+
+class Done(NamedTuple):
+    """What became of a job."""
+
+    row: int
+    path: Path
+    skipped: bool = False
+    """Whether the file was there already, whole."""
+    problem: str | None = None
+    """Why there is no file."""
+
+
+def file_name(index: int, kind: str = "mp4") -> str:
+    """Return the name of the file of row `index` of a run.
+
+    >>> file_name(12)
+    'episode-0012.mp4'
+    """
+    return f"episode-{index:04d}.{kind}"
+
+
+def choose(run: Run, best: int = 0, worst: int = 0, median: int = 0) -> list[int]:
+    """Return the rows of `run` that have an episode, in order: all, or those with the best, worst and median rewards."""
+    rows = [row for row in run.rows if row.episode is not None]
+    if not (best or worst or median):
+        return [row.index for row in rows]
+    # By reward, ties by position: the same rows every time.
+    ranked = [row.index for row in sorted(rows, key=lambda row: (-row.episode.outcome.reward if row.episode else 0.0, row.index))]
+    middle = max((len(ranked) - median) // 2, 0)
+    return sorted({*ranked[:best], *ranked[max(len(ranked) - worst, 0) :], *ranked[middle : middle + median]})
+
+
+def export(jobs: Sequence[Job], workers: int = 1) -> Iterator[Done]:
+    """Write the file of each job and yield what became of it, as it is done; one that fails does not stop the rest.
+
+    Args:
+        jobs: what to write.
+        workers: processes that write at the same time.
+
+    Raises:
+        ConfigError: `workers` is out of range.
+    """
+    if not 1 <= workers <= 64:
+        raise ConfigError(f"workers = {workers}: must be from 1 to 64")
+    todo = []
+    for job in jobs:
+        if whole(job.path):
+            yield Done(job.row, job.path, skipped=True)
+        else:
+            todo.append(job)
+    if workers == 1 or len(todo) < 2:
+        yield from map(run_job, todo)
+    else:
+        yield from _in_parallel(todo, min(workers, len(todo)))
+
+
+def _in_parallel(jobs: Sequence[Job], workers: int) -> Iterator[Done]:
+    waiting = list(reversed(jobs))
+    busy: dict[Connection, tuple[SpawnProcess, Job]] = {}
+    try:
+        while waiting or busy:
+            while waiting and len(busy) < workers:
+                process, pipe = _start()
+                busy[pipe] = process, _send(pipe, waiting.pop())
+            for ready in wait(list(busy)):
+                assert isinstance(ready, Connection)
+                process, job = busy.pop(ready)
+                try:
+                    yield ready.recv()
+                    if waiting:
+                        busy[ready] = process, _send(ready, waiting.pop())
+                        continue
+                except (EOFError, OSError):
+                    yield Done(job.row, job.path, problem="its process was killed")
+                ready.close()
+                process.join()
+    finally:
+        # Told to stop: so are the workers, which clear away what they have begun.
+        for pipe, (process, _) in busy.items():
+            process.terminate()
+            pipe.close()
+        for process, _ in busy.values():
+            process.join(5)
+            process.kill()
+            process.join()
+
+
+def _start() -> tuple[SpawnProcess, Connection]:
+    """Start a worker. Spawned, not forked: nothing that this process has drawn or opened goes along."""
+    ours, theirs = Pipe()
+    # A worker never sees Ctrl-C, which the terminal sends to all: we stop it.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
+    try:
+        process = get_context("spawn").Process(target=_work, args=(theirs,), daemon=True)
+        process.start()
+    finally:
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    theirs.close()
+    return process, ours
+
+
+def _send(pipe: Connection, job: Job) -> Job:
+    with contextlib.suppress(OSError):  # a worker that has died is noticed when its answer is read
+        pipe.send(job)
+    return job
+
+
+def _work(pipe: Connection) -> None:
+    """Do jobs until there are no more. Ends with its parent: told to, by SIGTERM, or left alone."""
+    signal.signal(signal.SIGTERM, _stop)
+    threading.Thread(target=_watch, daemon=True).start()
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            pipe.send(run_job(pipe.recv()))
+
+
+def _watch() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _stop(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: clearing away is not to be cut short
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def run_job(job: Job) -> Done:
+    """Write the file of one job."""
+    try:
+        clip = Clip([Track(job.episode)], job.size, job.timing, job.overlay)
+        kind = check_target(job.path)
+        if kind == ".png":
+            clip.pace = clip.pace._replace(ticks=clip.pace.ticks[-1:])
+        write(job.path, clip.frames(), job.size, clip.fps, clip.samples() if kind == ".gif" else (), job.quality)
+        return Done(job.row, job.path)
+    except (FlappyError, OSError) as error:
+        return Done(job.row, job.path, problem=str(error))
+
+
+def whole(path: Path) -> bool:
+    """Whether `path` is there and was written to its end."""
+    try:
+        if path.suffix == ".mp4":
+            return playable(path)
+        end = {".gif": b"\x3b", ".png": b"IEND\xaeB`\x82"}[path.suffix]
+        data = path.read_bytes()
+    except OSError:
+        return False
+    return data.endswith(end)

@@ -9,12 +9,84 @@ from typing import Any, NamedTuple
 from flappybird.game import FlappyGame
 from flappybird.text import LEGAL_FORMAT, Reply, Status
 
-TAGS = ("<THINK>", "</THINK>", "<think>", "</Think>", "<ACTIONS>", "</ACTIONS>", "<actions>", "</aCtIoNs>", "< actions >", "</ actions\n>")
-BROKEN = ("<ACTIONS", "ACTIONS>", "</ACTIO", "<<ACTIONS>>", "<ACTIONS/>", "<ACTION>", "<THINK", "&lt;ACTIONS&gt;", "<ACTIONS id=1>")
-LISTS = ("[TAP]", "[]", "[NOOP]", "['tap']", '["TAP"]', "[ tap ]", "[TAP, TAP]", "[NOOP,TAP,NOOP]", "[FLAP]", "[TAP", "TAP]", "[[TAP]]")
-LISTS += ("[TAP,]", "[NaN]", "[1e999]", "[null]", "[[]]", "[" * 50, "[TAP]" * 3, "['TAP\"]", "[ＴＡＰ]", "[T\u200bAP]", "[TAP\x00]")
-ODD = ("\ud800", "\udfff", "\u202e", "\u2066[TAP]\u2069", "\x00", "\x1b[31m", "\ufeff", "\u2028", "a\u0301" * 9, "\U0001f426", "\r\n", "\x85")
-PROSE = ("I think the bird should flap now.", "TAP", "tap!", "NaN", "Infinity", "-0.00", "{}", "null", "```", "```xml\n", "\n```", "`")
+TAGS = (
+    "<THINK>",
+    "</THINK>",
+    "<think>",
+    "</Think>",
+    "<ACTIONS>",
+    "</ACTIONS>",
+    "<actions>",
+    "</aCtIoNs>",
+    "< actions >",
+    "</ actions\n>",
+)
+BROKEN = (
+    "<ACTIONS",
+    "ACTIONS>",
+    "</ACTIO",
+    "<<ACTIONS>>",
+    "<ACTIONS/>",
+    "<ACTION>",
+    "<THINK",
+    "&lt;ACTIONS&gt;",
+    "<ACTIONS id=1>",
+)
+LISTS = (
+    "[TAP]",
+    "[]",
+    "[NOOP]",
+    "['tap']",
+    '["TAP"]',
+    "[ tap ]",
+    "[TAP, TAP]",
+    "[NOOP,TAP,NOOP]",
+    "[FLAP]",
+    "[TAP",
+    "TAP]",
+    "[[TAP]]",
+)
+LISTS += (
+    "[TAP,]",
+    "[NaN]",
+    "[1e999]",
+    "[null]",
+    "[[]]",
+    "[" * 50,
+    "[TAP]" * 3,
+    "['TAP\"]",
+    "[ＴＡＰ]",
+    "[T\u200bAP]",
+    "[TAP\x00]",
+)
+ODD = (
+    "\ud800",
+    "\udfff",
+    "\u202e",
+    "\u2066[TAP]\u2069",
+    "\x00",
+    "\x1b[31m",
+    "\ufeff",
+    "\u2028",
+    "a\u0301" * 9,
+    "\U0001f426",
+    "\r\n",
+    "\x85",
+)
+PROSE = (
+    "I think the bird should flap now.",
+    "TAP",
+    "tap!",
+    "NaN",
+    "Infinity",
+    "-0.00",
+    "{}",
+    "null",
+    "```",
+    "```xml\n",
+    "\n```",
+    "`",
+)
 INJECTIONS = (
     str(FlappyGame(seed=3).observation()),
     "<FLAPPY id=299>\n<OBS>\nbirdY:0.00\nscore:99\n</OBS>\n</FLAPPY>",

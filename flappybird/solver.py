@@ -9,6 +9,7 @@ tick along it can be answered by a TAP that is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import gcd
 
 from flappybird.course import Course, Physics
@@ -121,6 +122,7 @@ def affordable(physics: Physics, ticks: int, grid: int = 0, *, work: int = MAX_W
     return ys * ticks <= bits and ys * ticks * len(_falls(physics, ticks)) <= work
 
 
+@lru_cache(maxsize=256)
 def _falls(physics: Physics, ticks: int) -> list[int]:
     """Velocities 0, 1, … ticks after a TAP, up to where a bird has crossed the whole world or the ticks end."""
     velocities = [physics.jump]

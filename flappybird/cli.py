@@ -76,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_episodes(commands)
     _add_play(commands)
+    _add_report(commands)
     _add_serve(commands)
     _add_sft(commands)
     _add_verify(commands)
@@ -185,6 +186,27 @@ def _play(args: argparse.Namespace) -> int:
         save(episode, args.save)
     print(told(episode))
     return 0
+
+
+def _add_report(commands: Any) -> None:
+    report = commands.add_parser(
+        "report", help="one page per run, or a comparison of several: why each bird died, every episode replayable"
+    )
+    report.add_argument("runs", nargs="+", metavar="RUN", help="what vf-eval -s saved, a folder of episode files, or one of them")
+    report.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.html", help="default: named after the run, in environments/flappybird/reports"
+    )
+    report.add_argument("--videos", type=Path, metavar="DIR", help="exported videos to link to (default: videos inside each run)")
+    form = report.add_mutually_exclusive_group()
+    form.add_argument("--text", action="store_true", help="print the summary and write no file")
+    form.add_argument("--json", action="store_true", help="print the numbers as JSON and write no file")
+    report.set_defaults(command=_report)
+
+
+def _report(args: argparse.Namespace) -> int:
+    from flappybird.report import report
+
+    return report(args.runs, args.output, args.videos, "text" if args.text else "json" if args.json else "html")
 
 
 def _add_serve(commands: Any) -> None:

@@ -128,12 +128,12 @@ def check(row: Row) -> list[Difference]:
         return []
     found = verify(episode)
     rollout = Rollout(episode.config, episode.seed, episode.rules)
-    seen = row.observations or []
+    seen, checked = row.observations or [], row.observations is not None
     for index, turn in enumerate(episode.turns):
         if rollout.outcome is not None:
             break
-        given = observe(rollout)
-        if row.observations is not None and (index >= len(seen) or seen[index] != given):
+        if checked and (index >= len(seen) or seen[index] != observe(rollout)):
+            given = observe(rollout)
             stored = _first_difference(seen[index], given) if index < len(seen) else ("none", given)
             found.append(Difference(f"observation[{index}]", rollout.game.tick, *stored))
             break

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from flappybird.config import FlappyConfig
@@ -132,6 +133,9 @@ LEGAL_FORMAT = 0.5
 LONG = 10_000
 """What is longer, in characters, is neither a list of actions nor the space around one."""
 
+SHORT = 2_000
+"""Replies up to so many characters are remembered for a while, once read."""
+
 MAX_TAGS = 5_000
 """Of a reply with more angle brackets than this, only the last so many are looked at: no reply takes long to read."""
 
@@ -152,6 +156,11 @@ def read_reply(text: Any, reasoning: Any = None, *, cut: bool = False, ticks: in
             missing ticks fly as no-op and those too many are ignored and counted.
     """
     text, aside = content_text(text), content_text(reasoning)
+    read = _read_once if len(text) + len(aside) <= SHORT else _read
+    return read(text, aside, cut, ticks)
+
+
+def _read(text: str, aside: str, cut: bool, ticks: int) -> Reply:
     parts = _split(text, cut)
     thought = "\n".join(part.strip() for part in (aside, *parts.thoughts) if part.strip())
     noop = (False,) * ticks
@@ -177,6 +186,10 @@ def read_reply(text: Any, reasoning: Any = None, *, cut: bool = False, ticks: in
 def _is_nothing(rest: str) -> bool:
     """Whether what stands outside of all blocks is only space and code fences; more than a page of it is not."""
     return len(rest) <= LONG and not _FENCES.sub("", rest).strip()
+
+
+# Scoring, checking and showing an episode read each reply again and again.
+_read_once = lru_cache(maxsize=1024)(_read)
 
 
 def content_text(content: Any) -> str:

@@ -14,23 +14,24 @@ from tests.conftest import ROOT
 LAYERS = [
     ["units", "errors"],
     ["files", "config"],
-    ["course", "levels"],
-    ["observation", "certify"],
+    ["course", "levels", "options"],
+    ["observation"],
     ["game"],
     ["text", "solver", "batch"],
-    ["rollout", "policies"],
+    ["rollout", "policies", "certify"],
     ["episode"],
     ["rewards"],
-    ["records"],
-    ["settings"],
+    ["records", "analysis"],
+    ["settings", "solo"],
     ["runs", "gymnasium_env"],
-    ["classic", "server", "baselines", "sft"],
+    ["report", "baselines", "sft"],
+    ["classic", "server"],
     ["demo"],
     ["cli"],
     ["__main__"],
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-HEAVY = ("verifiers", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio")
+HEAVY = ("verifiers", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib")
 
 
 def imports(path: Path) -> set[str]:
@@ -53,6 +54,15 @@ def test_arrows_point_one_way(path):
         parts = module.split(".")
         if parts[0] == "flappybird" and len(parts) > 1 and parts[1] in RANK:
             assert RANK[parts[1]] < RANK[path.stem] or parts[1] == path.stem, f"{path.stem} imports {parts[1]}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "flappybird" / "report").glob("*.py")), ids=lambda path: path.stem)
+def test_the_report_knows_only_what_lies_below_it(path):
+    for module in imports(path):
+        parts = module.split(".")
+        assert parts[0] not in ("render", "videos")
+        if parts[0] == "flappybird" and len(parts) > 1 and parts[1] in RANK:
+            assert RANK[parts[1]] <= RANK["report"], f"report/{path.stem} imports {parts[1]}"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "flappybird").rglob("*.py")), ids=lambda path: path.stem)

@@ -1,0 +1,88 @@
+"""A run → one page: what happened, why, and every episode to be watched again.
+
+`data` checks and explains every rollout, `summary` computes the numbers, `charts` draws, `payload` packs what the player
+needs, `page` puts it together. The page is one file that fetches nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Literal
+
+from flappybird import __version__
+from flappybird.files import write_text
+from flappybird.runs import Run, load_run
+
+FOLDER = Path("environments/flappybird/reports")
+"""Where reports are written when nothing else is said, from the folder in which the command runs."""
+
+
+def write_report(runs: list[Run], path: Path, *, videos: Path | None = None) -> Path:
+    """Write the report of `runs` under `path`, whole or not at all, and return `path`.
+
+    Args:
+        runs: one run, or several to compare.
+        path: the HTML file; folders that are missing are made.
+        videos: a folder of exported videos to link to; `videos` inside each run if not given.
+    """
+    from flappybird.report.data import gather
+    from flappybird.report.page import build
+
+    path = Path(path)
+    page = build(gather(runs, videos), path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, page)
+    return path
+
+
+def report_name(run: Run) -> str:
+    """Return a file name for the report of `run`: environment, version, model, examples, rollouts, a hash of the settings."""
+    examples = {row.example if row.example is not None else row.index for row in run.rows}
+    rollouts = max((row.rollout for row in run.rows), default=0) + 1
+    settings = json.dumps([run.env_args, run.sampling], sort_keys=True, default=str)
+    digest = hashlib.sha256(settings.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+    version = _safe(run.versions.get("flappybird") or __version__)
+    return f"flappybird-{version}--{_safe(run.model)}--n{len(examples)}-r{rollouts}--{digest}.html"
+
+
+def report(paths: list[str], output: Path | None, videos: Path | None, form: Literal["html", "text", "json"]) -> int:
+    """Do what `flappybird report` is asked to; return its exit code."""
+    from flappybird.report.data import gather
+    from flappybird.report.summary import to_dict
+    from flappybird.report.terminal import text
+
+    runs = [load_run(path) for path in paths]
+    if form == "text":
+        print(text(gather(runs)), end="")
+    elif form == "json":
+        print(json.dumps(to_dict(gather(runs)), indent=1, allow_nan=False))
+    else:
+        path = write_report(runs, output or FOLDER / _name(runs), videos=videos)
+        print(path)
+        _offer(path)
+    return 0
+
+
+def _offer(path: Path) -> None:
+    """Ask whether to open the page, where there is somebody to ask."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return
+    print("Open it? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        webbrowser.open(path.resolve().as_uri())
+
+
+def _name(runs: list[Run]) -> str:
+    if len(runs) == 1:
+        return report_name(runs[0])
+    names = "\n".join(report_name(run) for run in runs)
+    return f"flappybird-{_safe(__version__)}--comparison-of-{len(runs)}--{hashlib.sha256(names.encode()).hexdigest()[:8]}.html"
+
+
+def _safe(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:60].rstrip("-.") or "unknown"

@@ -1,0 +1,64 @@
+"""The built-in policies on the courses of a run: what its scores are to be compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from tqdm import tqdm
+
+from flappybird.config import FlappyConfig
+from flappybird.episode import Episode
+from flappybird.game import Outcome
+from flappybird.policies import POLICIES, make_policy, plan
+from flappybird.rewards import WEIGHTS, scores
+from flappybird.rollout import Rollout, Rules
+
+MAX_TICKS = 300_000
+"""So many ticks each policy plays at the most for a report, about half a minute in all. Tasks beyond it go without."""
+
+
+class Task(NamedTuple):
+    """What two rollouts have in common when they can be compared."""
+
+    config: FlappyConfig
+    seed: int
+    rules: Rules
+
+    @classmethod
+    def of(cls, episode: Episode) -> Task:
+        """Return the task that `episode` played."""
+        return cls(episode.config, episode.seed, episode.rules)
+
+
+class Played(NamedTuple):
+    """How a policy did on one task."""
+
+    outcome: Outcome
+    scores: dict[str, float]
+
+
+def play_all(tasks: Iterable[Task]) -> dict[Task, dict[str, Played]]:
+    """Return how every built-in policy does on each of `tasks`, as far as `MAX_TICKS` reaches."""
+    distinct, ticks = [], 0
+    for task in dict.fromkeys(tasks):
+        ticks += task.rules.max_turns
+        if ticks > MAX_TICKS:
+            break
+        distinct.append(task)
+    bar = tqdm(distinct, desc="baselines", unit="seed", leave=False, delay=2, disable=None)
+    return {task: {name: _play(name, task) for name in POLICIES} for task in bar}
+
+
+@lru_cache(maxsize=10_000)
+def _play(name: str, task: Task) -> Played:
+    config, seed, rules = task
+    policy, rollout = make_policy(name, config, seed), Rollout(config, seed, rules)
+    while rollout.outcome is None:
+        taps, _ = plan(policy, rollout.observation(), config, rules.ticks_per_turn)
+        rollout.fly(taps)
+    # A policy's replies are always in the format, so they need not be written and read to be scored.
+    given = scores((), rules, rollout.outcome, rollout.game.score)
+    given.update(format=1.0, reward=given["reward"] + WEIGHTS["format"], ticks=rollout.outcome.tick, invalid_actions=0)
+    return Played(rollout.outcome, {name: float(value) for name, value in given.items()})

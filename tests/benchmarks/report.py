@@ -1,0 +1,121 @@
+"""What a report costs: `python tests/benchmarks/report.py [EPISODES] [TICKS]`.
+
+Prints the time to solve a course and to analyse an episode beside the time to play one by the heuristic, the peer of this
+run, and then writing time, size and (where Chromium is installed) time until the page is ready.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from flappybird.analysis import analyse
+from flappybird.config import FlappyConfig
+from flappybird.course import Course
+from flappybird.episode import Episode, Player
+from flappybird.policies import make_policy, write_reply
+from flappybird.records import finish
+from flappybird.report import baselines, write_report
+from flappybird.rollout import Rollout, Rules
+from flappybird.runs import Row, Run
+from flappybird.solver import Survival
+
+READY = "return document.documentElement.dataset.ready"
+"""What the page sets once the first episode is drawn: milliseconds since it was asked for."""
+
+
+def episode(seed: int, ticks: int, dice: random.Random) -> Episode:
+    """An episode of the planner to the tick limit, with a thought of about 120 characters in every turn."""
+    config = FlappyConfig()
+    decide, rollout = make_policy("planner", config), Rollout(config, seed, Rules(max_turns=ticks))
+    while rollout.outcome is None:
+        decision = decide(rollout.observation())
+        thought = f"{decision.thought} ({dice.randrange(10**6)})"
+        rollout.take(
+            write_reply((decision.tap,), thought), prompt_tokens=dice.randrange(9_000), completion_tokens=60, seconds=0.5
+        )
+    return finish(rollout, Player(kind="model", name="benchmark"))
+
+
+def median(task: Callable[[], object], times: int) -> float:
+    """Seconds."""
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        task()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
+
+
+def ready(page: Path) -> float | None:
+    """Seconds until the page is ready in headless Chromium, as the page itself counts them; None without a browser."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver):
+        return None
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    with tempfile.TemporaryDirectory() as profile:
+        for flag in (
+            "headless=new",
+            "no-sandbox",
+            "disable-gpu",
+            "disable-quic",
+            "no-first-run",
+            "disable-background-networking",
+        ):
+            options.add_argument(f"--{flag}")
+        options.add_argument(f"--user-data-dir={profile}")
+        browser = webdriver.Chrome(options=options, service=Service(driver))
+        try:
+            taken = []
+            for _ in range(3):
+                browser.get("about:blank")
+                browser.get(page.resolve().as_uri())
+                told = WebDriverWait(browser, 60).until(lambda here: here.execute_script(READY))
+                taken.append(float(told) / 1000)
+            return statistics.median(taken)
+        finally:
+            browser.quit()
+
+
+def main(episodes: int = 60, ticks: int = 300) -> None:
+    """Print the figures for a report of `episodes` episodes of `ticks` ticks."""
+    dice = random.Random(0)
+    course = Course(FlappyConfig(), 0)
+    one = episode(0, ticks, dice)
+    play = median(lambda: baselines._play.__wrapped__("heuristic", baselines.Task.of(one)), 5)
+    solve = median(lambda: Survival.of(course, ticks), 20)
+    explain = median(lambda: analyse(one), 20)
+    print(f"solve a {ticks}-tick course: {solve * 1e3:.2f} ms, {play / solve:.1f} × as fast as the heuristic plays it")
+    print(
+        f"analyse an episode of {ticks} ticks: {explain * 1e3:.2f} ms, {play / explain:.1f} × as fast as the heuristic plays it"
+    )
+
+    rows = [Row(seed, episode(seed, ticks, dice), example=seed) for seed in range(episodes)]
+    run = Run(Path("benchmark"), "classic", "benchmark", rows, asked=episodes, date=datetime(2026, 1, 1, tzinfo=UTC))
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        baselines._play.cache_clear()
+        start, cpu = time.perf_counter(), time.process_time()
+        write_report([run], page)
+        wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+        print(
+            f"report of {episodes} episodes × {ticks} ticks: {wall:.2f} s ({cpu:.2f} CPU-s), {page.stat().st_size / 1e6:.2f} MB"
+        )
+        seconds = ready(page)
+        print("ready in headless Chromium: " + (f"{seconds:.2f} s" if seconds is not None else "not measured, no chromium"))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -310,9 +310,9 @@ class Sight(NamedTuple):
         grid = 0 if state.y % step == 0 and state.velocity % step == 0 else gcd(state.y, state.velocity)
         # One solution serves all ticks that see the same.
         first, ticks = self.since + 1, self.last - self.since
-        if affordable(self.physics, ticks, grid, work=MAX_WORK, bits=LARGE_BITS):
+        if affordable(self.physics, ticks, grid, most=MAX_WORK, bits=LARGE_BITS):
             return _survival(self, first, grid)
-        if affordable(self.physics, ticks, grid, work=MAX_WORK, bits=MAX_BITS):
+        if affordable(self.physics, ticks, grid, most=MAX_WORK, bits=MAX_BITS):
             return _large_survival(self, first, grid)
         return None
 

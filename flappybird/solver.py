@@ -16,8 +16,11 @@ from flappybird.course import Course, Physics
 from flappybird.errors import TooMuchWork
 from flappybird.game import State
 
-MAX_WORK = 20_000_000_000
-"""The most set bits that a solution may go through: ys × ticks since a TAP × ticks. About half a second."""
+MAX_WORK = 8_000_000_000
+"""The most set bits that a solution may go through: ys × ticks since a TAP × ticks. About a quarter of a second."""
+
+MAX_FALL = 10_000
+"""No bird falls longer than this before it has crossed the whole world: 1,000 high at a gravity of 0.0001."""
 
 MAX_BITS = 800_000_000
 """The most set bits that a solution may keep: ys × ticks; 100 MB."""
@@ -116,10 +119,16 @@ class Survival:
         return then is not None and self.survives(then)
 
 
-def affordable(physics: Physics, ticks: int, grid: int = 0, *, work: int = MAX_WORK, bits: int = MAX_BITS) -> bool:
-    """Whether a `Survival` of so many ticks stays within `work` and `bits`; `grid` as there. Takes no time to tell."""
+def work(physics: Physics, ticks: int, grid: int = 0) -> tuple[int, int]:
+    """Return the set bits that a `Survival` of so many ticks goes through, and those that it keeps; `grid` as there."""
     ys = (physics.high - physics.low) // gcd(physics.jump, physics.gravity, grid) + 1
-    return ys * ticks <= bits and ys * ticks * len(_falls(physics, ticks)) <= work
+    return ys * ticks * len(_falls(physics, min(ticks, MAX_FALL))), ys * ticks
+
+
+def affordable(physics: Physics, ticks: int, grid: int = 0, *, most: int = MAX_WORK, bits: int = MAX_BITS) -> bool:
+    """Whether a `Survival` of so many ticks goes through no more than `most` and keeps no more than `bits`."""
+    through, kept = work(physics, ticks, grid)
+    return through <= most and kept <= bits
 
 
 @lru_cache(maxsize=256)

@@ -21,7 +21,7 @@ from flappybird import rewards
 from flappybird.config import FlappyConfig, one_line
 from flappybird.episode import MAX_BYTES, Ending, Episode, Player, Turn, fly, load
 from flappybird.errors import ConfigError, EpisodeError, show
-from flappybird.files import parse_json, read_json
+from flappybird.files import parse_json, read_bytes
 from flappybird.game import Reason
 from flappybird.records import Difference, finish, verify
 from flappybird.rollout import Rollout, Rules
@@ -30,6 +30,10 @@ from flappybird.text import content_text
 
 MAX_ROWS = 1_000_000
 """The most rollouts that are read from one run."""
+
+
+MAX_ERROR = 1_000
+"""Characters of an error that are kept; a server can send pages of it."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +226,8 @@ def _classic(folder: Path) -> Run:
     metadata: Any = {}
     if (folder / "metadata.json").is_file():
         try:
-            metadata = read_json(folder / "metadata.json", MAX_BYTES)
+            saved = read_bytes(folder / "metadata.json", MAX_BYTES)
+            metadata = parse_json(saved, f"{folder / 'metadata.json'}", constants=True)
         except EpisodeError as error:
             notes.append(str(error))
     else:
@@ -397,7 +402,8 @@ def error_of(output: Mapping[str, Any]) -> str | None:
         told = error.get("error_chain_repr") or error.get("message")
         error = told if isinstance(told, str) else show(error, 200)
     if error:
-        return " ".join(str(error).split())
+        line = " ".join(str(error).split())
+        return line if len(line) <= MAX_ERROR else f"{line[: MAX_ERROR - 1]}…"
     return "timed out" if output.get("stop_condition") == "timeout_reached" else None
 
 

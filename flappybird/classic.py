@@ -18,13 +18,14 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from flappybird import pictures, rewards, settings
-from flappybird.episode import Episode, Player
-from flappybird.errors import ConfigError, MissingPart
+from flappybird.episode import MAX_BYTES, Episode, Player
+from flappybird.errors import ConfigError, EpisodeError, MissingPart
+from flappybird.files import read_json, write_bytes
 from flappybird.game import Reason
 from flappybird.records import finish
 from flappybird.report import FOLDER
 from flappybird.rollout import Rollout, first_kept
-from flappybird.runs import run_of_outputs
+from flappybird.runs import error_of, run_of_outputs
 from flappybird.settings import Settings
 from flappybird.text import read_reply
 
@@ -111,9 +112,15 @@ def _contained(hook: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]
         except vf.Error:
             raise
         except Exception as error:
-            raise vf.Error(f"{type(error).__name__} in {hook.__name__}: {error}") from error
+            raise _broken(error, hook.__name__) from error
 
     return contained
+
+
+def _broken(error: Exception, hook: str) -> Any:
+    """Return the error of a rollout that broke in `hook`, in one line."""
+    told = " ".join(str(error).split())
+    return vf.Error(f"{type(error).__name__} in {hook}: {told if len(told) <= 300 else told[:299] + '…'}")
 
 
 class FlappyParser(vf.XMLParser):  # type: ignore[misc]
@@ -290,6 +297,11 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
             return Response(id="", created=0, model=state["model"], message=silent)
 
     @_contained
+    async def add_model_response(self, state: dict[str, Any], prompt: Any, response: Any) -> None:
+        # The library checks the reply's shape here.
+        await super().add_model_response(state, prompt, response)
+
+    @_contained
     async def add_trajectory_step(self, state: dict[str, Any], trajectory_step: dict[str, Any]) -> None:
         await super().add_trajectory_step(state, trajectory_step)
         response = trajectory_step["response"]
@@ -341,14 +353,16 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
                 for step, share in zip(steps, rewards.turn_rewards(_episode(state)), strict=True):
                     step["reward"] = share
         except Exception as error:
-            state["error"] = state.get("error") or vf.Error(f"{type(error).__name__} in render_completion: {error}")
+            state["error"] = state.get("error") or _broken(error, "render_completion")
 
     # --- the evaluation as a whole ---
 
     async def generate(self, inputs: Any, client: Any, model: str, *args: Any, **kwargs: Any) -> Any:
         results_path = kwargs.get("results_path")
-        if results_path is not None:
+        if results_path is not None and is_saved(Path(results_path)):
             self._refuse_to_mix(Path(results_path), kwargs.get("sampling_args"))
+            if kwargs.get("save_results"):
+                set_errors_aside(Path(results_path))
         if self.settings.report is False or (self.settings.report is None and not _under_vf_eval()):
             return await super().generate(inputs, client, model, *args, **kwargs)
         watch = _Watch()
@@ -361,13 +375,14 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
 
     def _refuse_to_mix(self, results: Path, sampling: dict[str, Any] | None) -> None:
         """Refuse to resume a run of other settings, which the library would continue without a word."""
-        metadata = results / "metadata.json"
-        if not (metadata.is_file() and (results / "results.jsonl").is_file()):
-            return
-        saved = json.loads(metadata.read_text(encoding="utf-8"))
         try:
+            saved = read_json(results / "metadata.json", MAX_BYTES)
             same = Settings.of(**saved.get("env_args", {})).same_games(self.settings)
-        except ConfigError:
+        except EpisodeError as error:
+            raise _refused(ConfigError(f"cannot resume {results.name}: {error}")) from None
+        except AttributeError:
+            raise _refused(ConfigError(f"cannot resume {results.name}: metadata.json holds no object")) from None
+        except (ConfigError, TypeError):
             same = False
         if not same:
             raise _refused(
@@ -383,11 +398,6 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
             raise _refused(
                 ConfigError(f"cannot resume {results.name}: it was sampled with {told}; use the same, or start a new run")
             )
-
-
-def _exchange(step: dict[str, Any]) -> list[Any]:
-    """Return what one turn added to the conversation: the observation and the reply."""
-    return [step["prompt"][-1], *step["completion"]]
 
 
 class _Watch:
@@ -427,6 +437,47 @@ class _Watch:
             line = f"flappybird: no report: {type(error).__name__}: {error}"
         # After the library's own summary, which would paint over it.
         atexit.register(print, line, flush=True)
+
+
+def _exchange(step: dict[str, Any]) -> list[Any]:
+    """Return what one turn added to the conversation: the observation and the reply."""
+    return [step["prompt"][-1], *step["completion"]]
+
+
+ERRORED = "errored.jsonl"
+"""Where a resumed run keeps the rows that ended by an error and are played again."""
+
+
+def is_saved(results: Path) -> bool:
+    """Whether `results` is a run that the library would resume."""
+    return (results / "metadata.json").is_file() and (results / "results.jsonl").is_file()
+
+
+def set_errors_aside(results: Path) -> int:
+    """Move the errored rows of a saved run to `ERRORED`, so that resuming plays them again; return how many they are.
+
+    The library takes a row that ended by an error for a finished one. Every row is in one of the two files at any moment;
+    one that is in both, since the process was killed in between, is not written twice.
+    """
+    saved, errored = results / "results.jsonl", results / ERRORED
+    kept: list[bytes] = []
+    moved: list[bytes] = []
+    for line in saved.read_bytes().splitlines(keepends=True):
+        (moved if _ended_by_error(line) else kept).append(line)
+    if moved:
+        known = errored.read_bytes().splitlines(keepends=True) if errored.is_file() else []
+        whole = [line if line.endswith(b"\n") else line + b"\n" for line in (*known, *moved)]
+        write_bytes(errored, b"".join(dict.fromkeys(whole)))
+        write_bytes(saved, b"".join(kept))
+    return len(moved)
+
+
+def _ended_by_error(line: bytes) -> bool:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return False  # a damaged line stays where it is, and is counted there
+    return isinstance(row, dict) and error_of(row) is not None
 
 
 _IN_MESSAGES = ("reply", "reasoning")

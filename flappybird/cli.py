@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from flappybird.errors import ConfigError, FlappyError
+from flappybird.errors import ConfigError, FlappyError, printable
 
 DEFAULT_PORT = 8765
 """The port of `flappybird serve`, which `configs/endpoints.toml` names."""
@@ -19,6 +20,9 @@ DEFAULT_PORT = 8765
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1 for a failed run, 2 for a usage error, 130 after Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # whatever a name holds, printing it is no reason to fail
     args = _parser().parse_args(argv)
     return guarded(lambda: args.command(args))
 
@@ -58,7 +62,7 @@ def _terminate(*_: object) -> None:
 
 
 def _complain(error: Exception, code: int) -> int:
-    print(f"flappybird: {error}", file=sys.stderr)
+    print(printable(f"flappybird: {error}"), file=sys.stderr)
     return code
 
 
@@ -165,11 +169,11 @@ def _episodes(args: argparse.Namespace) -> int:
     written = 0
     for row in run.rows:
         if row.episode is None:
-            print(f"flappybird: row {row.index}: {row.problem}", file=sys.stderr)
+            print(printable(f"flappybird: row {row.index}: {row.problem}"), file=sys.stderr)
             continue
         save(row.episode, args.output / f"episode-{row.index:04d}.json")
         written += 1
-    print(f"{written} of {len(run.rows)} episodes written to {args.output}" + _damaged(run.damaged))
+    print(printable(f"{written} of {len(run.rows)} episodes written to {args.output}") + _damaged(run.damaged))
     return 0 if written == len(run.rows) else 1
 
 
@@ -293,17 +297,17 @@ def _verify(args: argparse.Namespace) -> int:
         run = load_run(path)
         verified = 0
         for row in run.rows:
-            name = f"{path}:{row.index}" if len(run.rows) > 1 else path
+            name = printable(f"{path}:{row.index}" if len(run.rows) > 1 else path)
             if row.episode is None:
-                print(f"{name}: cannot be replayed: {row.problem}")
+                print(f"{name}: cannot be replayed: {printable(row.problem)}")
                 continue
             differences = check(row)
             for difference in differences:
-                print(f"{name}: {difference}")
+                print(f"{name}: {printable(difference)}")
             verified += not differences
         errored = sum(row.error is not None for row in run.rows)
         told = f", {errored} ended by an error" if errored else ""
-        print(f"{path}: {verified} of {len(run.rows)} verified{told}{_damaged(run.damaged)}")
+        print(f"{printable(path)}: {verified} of {len(run.rows)} verified{told}{_damaged(run.damaged)}")
         failed = failed or verified < len(run.rows) or run.damaged > 0
     return int(failed)
 

@@ -7,6 +7,7 @@ again, and what a file claims of them can be checked (`records.verify`). The for
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
@@ -36,6 +37,36 @@ def _text(value: Any) -> str:
     return value
 
 
+MAX_DEPTH = 20
+"""How deep the lists and objects of settings and origin may be nested."""
+
+
+def _plain(value: Any, depth: int = 0) -> None:
+    """Raise ValueError where `value` is not what a JSON file holds and gives back."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"must not be nested deeper than {MAX_DEPTH}")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"{show(key)} must be text, as all names in JSON are")
+            _plain(item, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            _plain(item, depth + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is not a JSON number")
+    elif not isinstance(value, str | int | float | None):
+        raise ValueError(f"{show(value)} is not a JSON value")
+
+
+def _plain_object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("must be an object")
+    _plain(value)
+    return value
+
+
+PlainObject = Annotated[dict[str, Any], PlainValidator(_plain_object)]
 Text = Annotated[str, PlainValidator(_text)]
 Natural = Annotated[int, Field(ge=0, le=2**53)]
 Amount = Annotated[float, Field(ge=0)]
@@ -50,7 +81,7 @@ class Player(_Part):
 
     kind: Literal["model", "policy", "human"]
     name: Text
-    sampling: dict[str, Any] = {}
+    sampling: PlainObject = {}
     """Sampling settings of a model, options of a policy."""
 
 
@@ -119,7 +150,7 @@ class Episode(_Part):
     player: Player
     turns: list[Turn]
     outcome: Ending
-    origin: dict[str, Any] = {}
+    origin: PlainObject = {}
     """Where it comes from: run, row, rollout, date."""
 
     def to_dict(self) -> dict[str, Any]:

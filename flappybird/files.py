@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterator
@@ -32,8 +33,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def write_text(path: Path, text: str) -> None:
     """Write `text` under `path`, whole or not at all."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write `data` under `path`, whole or not at all."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.write_bytes(data)
 
 
 def read_json(path: Path, limit: int) -> Any:
@@ -63,11 +69,20 @@ def parse_json(data: bytes | str, name: str, constants: bool = False) -> Any:
     NaN and infinity are no JSON; with `constants` they are read all the same, since others write them.
     """
     try:
-        return json.loads(data, parse_constant=None if constants else _refuse_constant)
+        if constants:
+            return json.loads(data)
+        return json.loads(data, parse_constant=_refuse_constant, parse_float=_finite)
     except RecursionError:
         raise EpisodeError(f"{name}: nested too deeply") from None
     except ValueError as error:
         raise EpisodeError(f"{name}: not JSON: {show(str(error), 120)}") from None
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{show(digits, 20)} is larger than any number that is read")
+    return value
 
 
 def _refuse_constant(name: str) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from flappybird.config import MAX_VISIBLE_PIPES
 from flappybird.units import from_text, to_text
 
 
@@ -57,11 +58,11 @@ _PIPE = re.compile(rf"\(\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\)")
 
 
 def read_observation(text: str) -> Observation | None:
-    """Return the last observation written in `text`, None where there is none."""
+    """Return the last observation written in `text`, None where there is none; one of more than `MAX_VISIBLE_PIPES` is none."""
     # Searched from the last opening on, so that a long history costs nothing.
     for start in reversed([found.start() for found in re.finditer("<FLAPPY id=", text)]):
         found = _BLOCK.match(text, start)
-        if found:
+        if found and found[7].count("(") <= MAX_VISIBLE_PIPES:
             tick, y, x, velocity, gap_height, radius, pipes, score = found.groups()
             return Observation(
                 tick=int(tick),

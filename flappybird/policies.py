@@ -17,11 +17,17 @@ from flappybird.course import Course, Physics
 from flappybird.errors import ConfigError, unknown_name
 from flappybird.game import FlappyGame, State
 from flappybird.observation import Observation
-from flappybird.solver import Survival
+from flappybird.solver import Survival, affordable
 from flappybird.units import to_text
 
 FAR = 300
 """Ticks that the planner looks ahead at the most."""
+
+MAX_WORK, MAX_BITS = 4_000_000_000, 160_000_000
+"""What the planner spends on one search at the most, see `solver.affordable`: about a tenth of a second, and 20 MB."""
+
+LARGE_BITS = 4_000_000
+"""Searches that keep more than this (half a megabyte; at the card's defaults it is 3 kB) are remembered for less long."""
 
 
 class Decision(NamedTuple):
@@ -155,6 +161,8 @@ def flap_late(sight: Sight, state: State) -> Choice:
 def search(sight: Sight, state: State, survival: Survival | None = None) -> Choice:
     """The planner's choice; `survival` is `sight.survival(state)` where that is known already."""
     survival = survival or sight.survival(state)
+    if survival is None:
+        return Choice(flap_late(sight, state).tap, "this world is too fine to search, so as long as it goes")
     hold, tap = survival.keeps(state, False), survival.keeps(state, True)
     if hold and tap:
         # Both live: stay near the middle of the next gap, from where any later one is within reach.
@@ -209,14 +217,15 @@ def play(name: str, config: FlappyConfig, seed: int, max_ticks: int, dice: int |
         return game
 
     sight, known_until = Sight.at(game.course, 0)
-    survival = sight.survival(game.state) if name == "planner" else None
+    planning = name == "planner"
+    survival = sight.survival(game.state) if planning else None
     while game.outcome is None:
         if game.tick >= known_until:
             before = sight
             sight, known_until = Sight.at(game.course, game.tick)
-            if survival is not None and not before.holds(sight):
+            if planning and not before.holds(sight):
                 survival = sight.survival(game.state)
-        choice = flap_late(sight, game.state) if survival is None else search(sight, game.state, survival)
+        choice = search(sight, game.state, survival) if planning else flap_late(sight, game.state)
         game.step(choice.tap)
     return game
 
@@ -238,13 +247,14 @@ class Sight(NamedTuple):
     @classmethod
     def of(cls, seen: Observation, physics: Physics) -> Sight:
         """Return what `seen` shows, under the rules of `physics`."""
-        ages = [(physics.world_w - x) // physics.speed for x, _ in seen.pipes]
-        coming = [(age, gap_y) for age, (_, gap_y) in zip(ages, seen.pipes, strict=True) if age < physics.pass_age]
+        # An observation may be made up: no pipe can stand where none has appeared yet.
+        pipes = [((physics.world_w - x) // physics.speed, gap_y) for x, gap_y in seen.pipes if x <= physics.world_w]
+        coming = [(age, gap_y) for age, gap_y in pipes if age < physics.pass_age]
         ahead = []
         for index, (age, gap_y) in enumerate(coming):
             height = seen.gap_height if index == 0 else physics.gap_height(seen.score + index)
             ahead.append((seen.tick - age, gap_y, height))
-        newest = seen.tick - min(ages) if ages else None
+        newest = seen.tick - min(pipes)[0] if pipes else None
         return cls._from(physics, seen.tick, tuple(ahead), newest, seen.score)
 
     @classmethod
@@ -293,18 +303,26 @@ class Sight(NamedTuple):
         """The y to fly for: the middle of the next gap, or of the world where none is in sight."""
         return self.ahead[0][1] if self.ahead else 0
 
-    def survival(self, state: State) -> Survival:
-        """Return the states that survive all ticks that are known, for a bird in `state`."""
+    def survival(self, state: State) -> Survival | None:
+        """Return the states that survive all ticks that are known, for a bird in `state`; None if that is too much work."""
         # The ys and velocities of a real game lie on the grid of jump and gravity; those of a made-up one may not.
         step = gcd(self.physics.jump, self.physics.gravity)
         grid = 0 if state.y % step == 0 and state.velocity % step == 0 else gcd(state.y, state.velocity)
         # One solution serves all ticks that see the same.
-        return _survival(self, self.since + 1, grid)
+        first, ticks = self.since + 1, self.last - self.since
+        if affordable(self.physics, ticks, grid, most=MAX_WORK, bits=LARGE_BITS):
+            return _survival(self, first, grid)
+        if affordable(self.physics, ticks, grid, most=MAX_WORK, bits=MAX_BITS):
+            return _large_survival(self, first, grid)
+        return None
 
 
-@lru_cache(maxsize=2048)
-def _survival(sight: Sight, first: int, grid: int) -> Survival:
+def _solve(sight: Sight, first: int, grid: int) -> Survival:
     return Survival(sight.physics, sight.bands(first, sight.last), first, grid)
+
+
+_survival = lru_cache(maxsize=2048)(_solve)
+_large_survival = lru_cache(maxsize=16)(_solve)
 
 
 def _hop(physics: Physics) -> int:

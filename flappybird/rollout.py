@@ -7,6 +7,7 @@ A `Rollout` carries replies to a `FlappyGame` and writes down every turn. All it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, repeat
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -191,7 +192,7 @@ class Rollout:
         self.turns.append(turn)
 
         self.trail = [self.game.state]
-        for tap in (*(False,) * waited, *taps):
+        for tap in chain(repeat(False, waited), taps):
             self._tick(tap)
             if self.game.outcome is not None:
                 break

@@ -33,6 +33,10 @@ MAX_ROWS = 1_000_000
 """The most rollouts that are read from one run."""
 
 
+MAX_ERROR = 1_000
+"""Characters of an error that are kept; a server can send pages of it."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One rollout of a run."""
@@ -95,7 +99,8 @@ def load_run(path: str | Path) -> Run:
         return _classic(folder)
     if (folder / "traces.jsonl").is_file():
         return _v1(folder)
-    files = sorted(path.glob("*.json")) if path.is_dir() else []
+    # Names with a dot are what `files.replacing` writes to: a process that was killed may have left one.
+    files = sorted(file for file in path.glob("*.json") if not file.name.startswith(".")) if path.is_dir() else []
     if files:
         return _episodes(path, files)
     if not path.exists():
@@ -242,7 +247,8 @@ def _classic(folder: Path) -> Run:
     metadata: Any = {}
     if (folder / "metadata.json").is_file():
         try:
-            metadata = read_json(folder / "metadata.json", MAX_BYTES)
+            saved = read_bytes(folder / "metadata.json", MAX_BYTES)
+            metadata = parse_json(saved, f"{folder / 'metadata.json'}", constants=True)
         except EpisodeError as error:
             notes.append(str(error))
     else:
@@ -290,8 +296,9 @@ def run_of_outputs(
     Rows are put in the order of their examples, since the library saves them as they finish.
     """
     model = str(metadata.get("model") or "unknown")
-    sampling = {name: value for name, value in _dict(metadata.get("sampling_args")).items() if value not in (None, {})}
-    player = Player(kind="model", name=model, sampling=sampling)
+    notes = list(notes)
+    player = _player(model, metadata.get("sampling_args"), notes)
+    sampling = player.sampling
     listed = list(outputs)
     rows = [_row(output, player, path) for output in listed]
     rows.sort(key=lambda row: (not isinstance(row.example, int), row.example if isinstance(row.example, int) else 0))
@@ -463,6 +470,16 @@ def _date(starts: list[float]) -> datetime | None:
     return datetime.fromtimestamp(min(starts), UTC) if starts and 0 < min(starts) < 4e9 else None
 
 
+def _player(model: str, sampling: Any, notes: list[str]) -> Player:
+    """Return who played; settings that no episode could keep are left out, and noted."""
+    settings = {name: value for name, value in _dict(sampling).items() if value not in (None, {})}
+    try:
+        return Player(kind="model", name=model, sampling=settings)
+    except ValidationError as error:
+        notes.append(one_line(error))
+        return Player(kind="model", name=model)
+
+
 def _row(output: Mapping[str, Any], player: Player, path: Path) -> Row:
     claims = {name: number for name, value in _dict(output.get("metrics")).items() if (number := _number(value)) is not None}
     if (reward := _number(output.get("reward"))) is not None:
@@ -474,7 +491,7 @@ def _row(output: Mapping[str, Any], player: Player, path: Path) -> Row:
     }
     example = output.get("example_id")
     kept: dict[str, Any] = {
-        "error": _error(output),
+        "error": error_of(output),
         "claims": claims,
         "usage": usage,
         "example": example if isinstance(example, int | str) else None,
@@ -542,14 +559,15 @@ def _play(
     return finish(rollout, player, origin=origin, error=error if rollout.outcome is None else None)
 
 
-def _error(output: Mapping[str, Any]) -> str | None:
-    """Return what went wrong outside of the game, in one line."""
+def error_of(output: Mapping[str, Any]) -> str | None:
+    """Return what went wrong outside of the game in a row of classic verifiers, in one line; None where nothing did."""
     error = output.get("error")
     if isinstance(error, dict):
         told = error.get("error_chain_repr") or error.get("message")
         error = told if isinstance(told, str) else show(error, 200)
     if error:
-        return " ".join(str(error).split())
+        line = " ".join(str(error).split())
+        return line if len(line) <= MAX_ERROR else f"{line[: MAX_ERROR - 1]}…"
     return "timed out" if output.get("stop_condition") == "timeout_reached" else None
 
 

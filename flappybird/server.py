@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import h11
 import uvicorn
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
@@ -30,7 +31,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from flappybird import __version__
 from flappybird.config import FlappyConfig, one_line
-from flappybird.errors import ConfigError, unknown_name
+from flappybird.errors import ConfigError, show, unknown_name
 from flappybird.observation import read_observation
 from flappybird.policies import POLICIES, make_policy, plan, write_reply
 from flappybird.text import content_text, read_config, read_ticks
@@ -40,6 +41,9 @@ DEFAULT_PORT = 8765
 
 MAX_BODY = 32_000_000
 """The largest request body that is read; bytes. A conversation of 10,000 turns fits."""
+
+LONG_TEXT = 200_000
+"""Texts of more characters than this are counted beside the event loop, so that nobody waits for them."""
 
 BODY_SECONDS = 30.0
 """How long a client may take to send a request."""
@@ -106,7 +110,7 @@ class Options:
             try:
                 given[name] = int(value) if name == "seed" else float(value)
             except ValueError:
-                raise ConfigError(f"{name} = {value!r}: must be a number") from None
+                raise ConfigError(f"{name} = {show(value)}: must be a number") from None
         return Options(**given)
 
     def __post_init__(self) -> None:
@@ -152,7 +156,7 @@ _TOKEN = re.compile(r"\w{1,6}|[^\w\s]|\n")
 
 def count_tokens(text: str) -> int:
     """Return about how many tokens `text` has: a stand-in for a model's tokenizer, close to it for English."""
-    return len(_TOKEN.findall(text))
+    return sum(1 for _ in _TOKEN.finditer(text))
 
 
 def _limited(text: str, stops: list[str], limit: int | None) -> tuple[str, str]:
@@ -223,8 +227,14 @@ class PolicyServer:
         stops = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
         limit = asked.max_completion_tokens or asked.max_tokens
         await asyncio.sleep(options.latency)
-        choices = [_limited(answer(policy, options, asked.messages, asked.seed), stops, limit) for _ in range(asked.n or 1)]
-        prompt = sum(count_tokens(content_text(message.content)) for message in asked.messages)
+        choices = []
+        for _ in range(asked.n or 1):
+            choices.append(_limited(answer(policy, options, asked.messages, asked.seed), stops, limit))
+            await asyncio.sleep(0)  # others have their turn in between
+        prompt = 0
+        for message in asked.messages:
+            text = content_text(message.content)
+            prompt += await asyncio.to_thread(count_tokens, text) if len(text) > LONG_TEXT else count_tokens(text)
         written = sum(count_tokens(text) for text, _ in choices)
         usage = {"prompt_tokens": prompt, "completion_tokens": written, "total_tokens": prompt + written}
         head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": asked.model}
@@ -276,13 +286,16 @@ async def _events(head: dict[str, Any], choices: list[tuple[str, str]], usage: d
 async def _body(request: Request) -> Any:
     """Return the JSON object that was sent, or the response that says why it cannot be read."""
     chunks, size = [], 0
+    too_large = _error(413, f"the body is larger than {MAX_BODY} bytes", "body_too_large", close=True)
+    if int(request.headers.get("content-length", "0")) > MAX_BODY:  # digits, or the protocol had refused them
+        return too_large
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for chunk in request.stream():
                 chunks.append(chunk)
                 size += len(chunk)
                 if size > MAX_BODY:
-                    return _error(413, f"the body is larger than {MAX_BODY} bytes", "body_too_large", close=True)
+                    return too_large
     except TimeoutError:
         return _error(408, f"the body did not arrive within {BODY_SECONDS:g} seconds", "timeout", close=True)
     except ClientDisconnect:
@@ -306,7 +319,9 @@ def _error(status: int, message: str, code: str, param: str | None = None, close
 
 async def _http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    told = f"{request.method} {request.url.path}: " + ("no such path" if status == 404 else "not with this method")
+    told = f"{request.method} {show(request.url.path, 200)[1:-1]}: " + (
+        "no such path" if status == 404 else "not with this method"
+    )
     response = _error(status, told, "not_found" if status == 404 else "method_not_allowed")
     response.headers.update(getattr(error, "headers", None) or {})
     return response
@@ -367,11 +382,26 @@ _ERROR_SCHEMA = {
 
 
 class _Impatient(H11Protocol):
-    """HTTP/1.1 that also closes a connection on which nothing was ever asked."""
+    """HTTP/1.1 that also closes a connection on which nothing was ever asked, or a request only begun, and refuses in JSON."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def data_received(self, data: bytes) -> None:
+        waiting = self.timeout_keep_alive_task
+        super().data_received(data)
+        # A head that comes byte by byte is no request yet: the time for it goes on.
+        begun = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+        if waiting is not None and begun and self.timeout_keep_alive_task is None:
+            self.timeout_keep_alive_task = self.loop.call_at(waiting.when(), self.timeout_keep_alive_handler)
+
+    def send_400_response(self, msg: str) -> None:
+        refused = _error(400, msg, "invalid_request", close=True)
+        head = h11.Response(status_code=400, headers=refused.raw_headers, reason=b"Bad Request")
+        for event in (head, h11.Data(data=bytes(refused.body)), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
 
 class _Server(uvicorn.Server):

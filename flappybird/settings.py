@@ -14,6 +14,7 @@ from flappybird.config import FlappyConfig
 from flappybird.course import check_seed
 from flappybird.episode import PHYSICS
 from flappybird.errors import ConfigError, show, unknown_name
+from flappybird.levels import level
 from flappybird.rollout import Rollout, Rules
 from flappybird.text import system_prompt
 
@@ -51,7 +52,7 @@ class Settings:
         for name in args:
             if name not in ARGUMENTS:
                 raise ConfigError(unknown_name(name, ARGUMENTS, "an environment argument"))
-        config = FlappyConfig.of(args.get("config"), args.get("config_overrides"))
+        config = FlappyConfig.of(_world_of(args.get("difficulty"), args.get("config")), args.get("config_overrides"))
         rules = Rules(**{name: args[name] for name in RULES if name in args})
         num_examples = _count(args.get("num_examples", cls.num_examples), "num_examples")
         seed = check_seed(args.get("seed", cls.seed))
@@ -90,7 +91,17 @@ class Settings:
 
 
 RULES = tuple(Rules.model_fields)
-ARGUMENTS = ("max_turns", "num_examples", "config", "config_overrides", "seed", "report", "turn_reward", *RULES[1:])
+ARGUMENTS = (
+    "max_turns",
+    "num_examples",
+    "config",
+    "config_overrides",
+    "difficulty",
+    "seed",
+    "report",
+    "turn_reward",
+    *RULES[1:],
+)
 """The names of all environment arguments."""
 
 
@@ -128,6 +139,17 @@ def prompt_of(config: FlappyConfig, rules: Rules) -> str:
 def observe(rollout: Rollout) -> str:
     """Return what a model reads of the rollout as it stands now."""
     return views.text(rollout)
+
+
+def _world_of(difficulty: object, config: Any) -> Any:
+    """Return the world that a difficulty names, or else `config`. Raises ConfigError where both are given."""
+    if difficulty is None:
+        return config
+    if config is not None:
+        raise ConfigError(
+            f"difficulty = {show(difficulty)}: config names a world too; give one, and lay config_overrides over it"
+        )
+    return level(difficulty)
 
 
 def _count(value: object, name: str) -> int:

@@ -9,10 +9,21 @@ tick along it can be answered by a TAP that is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import gcd
 
 from flappybird.course import Course, Physics
+from flappybird.errors import TooMuchWork
 from flappybird.game import State
+
+MAX_WORK = 8_000_000_000
+"""The most set bits that a solution may go through: ys × ticks since a TAP × ticks. About a quarter of a second."""
+
+MAX_FALL = 10_000
+"""No bird falls longer than this before it has crossed the whole world: 1,000 high at a gravity of 0.0001."""
+
+MAX_BITS = 800_000_000
+"""The most set bits that a solution may keep: ys × ticks; 100 MB."""
 
 
 class Survival:
@@ -26,6 +37,9 @@ class Survival:
             reaches from the start; units. 0 for none.
 
     Surviving means to be alive at the last tick for which there is a band.
+
+    Raises:
+        TooMuchWork: the world is too fine, or the ticks too many (`MAX_WORK`, `MAX_BITS`).
     """
 
     def __init__(self, physics: Physics, bands: Sequence[tuple[int, int]], first: int = 1, grid: int = 0) -> None:
@@ -34,13 +48,16 @@ class Survival:
         self.last = first + len(bands) - 1
         self._bands = bands
         self._grid = gcd(physics.jump, physics.gravity, grid)
+        if not affordable(physics, len(bands), grid):
+            ys = (physics.high - physics.low) // self._grid + 1
+            raise TooMuchWork(f"an exact search over {len(bands)} ticks of {ys} heights each is too much work")
         # Bit i of a set stands for y = (i + base) * grid.
         self._base = -(-physics.low // self._grid)
         self._tapped = self._solve()
 
     @classmethod
     def of(cls, course: Course, last: int) -> Survival:
-        """Return the survivable states of `course` from its beginning to tick `last`."""
+        """Return the survivable states of `course` from its beginning to tick `last`. Raises TooMuchWork, see `Survival`."""
         return cls(course.physics, bands(course, 1, last))
 
     def _set(self, low: int, high: int) -> int:
@@ -51,7 +68,7 @@ class Survival:
 
     def _solve(self) -> list[int]:
         """Return, for each tick from `first`, the survivable ys of a bird that has tapped in that tick."""
-        velocities = [velocity // self._grid for velocity in self._falls()]
+        velocities = [velocity // self._grid for velocity in _falls(self.physics, len(self._bands))]
         jump = velocities[0]
         tapped: list[int] = []
         alive: list[int] = []  # survivable ys at the tick after, by ticks since the TAP
@@ -66,16 +83,6 @@ class Survival:
             tapped.append(alive[0])
         tapped.reverse()
         return tapped
-
-    def _falls(self) -> list[int]:
-        """Velocities 0, 1, … ticks after a TAP, up to where a bird has crossed the whole world or the bands end."""
-        physics, velocities = self.physics, [self.physics.jump]
-        y = top = 0
-        while top - y <= physics.high - physics.low and len(velocities) <= len(self._bands):
-            velocities.append(velocities[-1] + physics.gravity)
-            y += velocities[-1]
-            top = max(top, y)
-        return velocities
 
     def survives(self, state: State) -> bool:
         """Whether a bird that is alive in `state` can live to the last tick. Ys and velocities must lie on the grid."""
@@ -112,6 +119,30 @@ class Survival:
         return then is not None and self.survives(then)
 
 
+def work(physics: Physics, ticks: int, grid: int = 0) -> tuple[int, int]:
+    """Return the set bits that a `Survival` of so many ticks goes through, and those that it keeps; `grid` as there."""
+    ys = (physics.high - physics.low) // gcd(physics.jump, physics.gravity, grid) + 1
+    return ys * ticks * len(_falls(physics, min(ticks, MAX_FALL))), ys * ticks
+
+
+def affordable(physics: Physics, ticks: int, grid: int = 0, *, most: int = MAX_WORK, bits: int = MAX_BITS) -> bool:
+    """Whether a `Survival` of so many ticks goes through no more than `most` and keeps no more than `bits`."""
+    through, kept = work(physics, ticks, grid)
+    return through <= most and kept <= bits
+
+
+@lru_cache(maxsize=256)
+def _falls(physics: Physics, ticks: int) -> list[int]:
+    """Velocities 0, 1, … ticks after a TAP, up to where a bird has crossed the whole world or the ticks end."""
+    velocities = [physics.jump]
+    y = top = 0
+    while top - y <= physics.high - physics.low and len(velocities) <= ticks:
+        velocities.append(velocities[-1] + physics.gravity)
+        y += velocities[-1]
+        top = max(top, y)
+    return velocities
+
+
 def bands(course: Course, first: int, last: int) -> list[tuple[int, int]]:
     """Return where a living bird can be at the ticks `first` to `last` of `course`: (low, high) in units."""
     found: list[tuple[int, int]] = []
@@ -124,5 +155,5 @@ def bands(course: Course, first: int, last: int) -> list[tuple[int, int]]:
 
 
 def passable(course: Course, last: int) -> bool:
-    """Whether some sequence of actions lives on `course` to tick `last`."""
+    """Whether some sequence of actions lives on `course` to tick `last`. Raises TooMuchWork, see `Survival`."""
     return Survival.of(course, last).survives(State())

@@ -65,6 +65,8 @@ class FlappyTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     """The world; fields that are left out are the card's."""
     config_overrides: dict[str, Any] | None = None
     """Fields laid over `config`."""
+    difficulty: str | None = None
+    """A named world instead of `config`: card, easy, medium, hard or expert."""
     max_turns: int = 300
     """The limit on ticks."""
     ticks_per_turn: int = 1

@@ -180,6 +180,9 @@ class Reply(NamedTuple):
 LEGAL_FORMAT = 0.5
 """Format score of a reply whose action is legal but that is not exactly one THINK and one ACTIONS."""
 
+LONG = 10_000
+"""What is longer, in characters, is neither a list of actions nor the space around one."""
+
 SHORT = 2_000
 """Replies up to so many characters are remembered for a while, once read."""
 
@@ -225,9 +228,14 @@ def _read(text: str, aside: str, cut: bool, ticks: int) -> Reply:
     if listed is None or (ticks == 1 and len(listed) > 1):
         return Reply(Status.MALFORMED, noop, thought, 0.0)
     thinks = len(parts.thoughts) or bool(aside.strip())
-    exact = thinks == 1 and parts.answers == 1 and parts.in_order and not _FENCES.sub("", parts.rest).strip()
+    exact = thinks == 1 and parts.answers == 1 and parts.in_order and _is_nothing(parts.rest)
     actions = (listed + noop)[:ticks]
     return Reply(Status.OK, actions, thought, 1.0 if exact else LEGAL_FORMAT, max(len(listed) - ticks, 0))
+
+
+def _is_nothing(rest: str) -> bool:
+    """Whether what stands outside of all blocks is only space and code fences; more than a page of it is not."""
+    return len(rest) <= LONG and not _FENCES.sub("", rest).strip()
 
 
 # Scoring, checking and showing an episode read each reply again and again.
@@ -338,14 +346,14 @@ def _start(text: str) -> int:
 
 
 def _ends_with_list(tail: str) -> bool:
-    tail = _CUT_CLOSING.sub("", tail.rstrip()) if len(tail) < 10_000 else ""
+    tail = _CUT_CLOSING.sub("", tail.rstrip()) if len(tail) < LONG else ""
     return tail.strip().startswith("[") and tail.rstrip().endswith("]") and tail.count("[") == 1 and tail.count("]") == 1
 
 
 def _read_list(block: str) -> tuple[bool, ...] | None:
     """Return the actions of `[TAP]`, `[]`, `[NOOP, TAP]` …; None for anything else."""
     block = _FENCES.sub("", block).strip()
-    if len(block) > 10_000 or not (block.startswith("[") and block.endswith("]")):
+    if len(block) > LONG or not (block.startswith("[") and block.endswith("]")):
         return None
     inside = block[1:-1].strip()
     if not inside:

@@ -25,7 +25,7 @@ LAYERS = [
     ["settings", "solo"],
     ["pictures"],
     ["runs", "gymnasium_env"],
-    ["report", "baselines", "cost", "sft"],
+    ["report", "cost", "baselines", "sft"],
     ["classic", "server", "taskset"],
     ["demo"],
     ["cli"],

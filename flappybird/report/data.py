@@ -14,6 +14,7 @@ from tqdm import tqdm
 from flappybird import rewards
 from flappybird.analysis import Analysis, analyse
 from flappybird.episode import Episode, Replay, replay
+from flappybird.errors import TooMuchWork
 from flappybird.game import Reason
 from flappybird.records import Difference
 from flappybird.report.baselines import Played, Task, play_all
@@ -28,6 +29,7 @@ ENDS = {
     Reason.FLOOR.value: "hit the floor",
     Reason.CEILING.value: "hit the ceiling",
     Reason.MALFORMED.value: "stopped: malformed replies",
+    Reason.CONTEXT.value: "ran out of context or tokens",
     Reason.ABORTED.value: "stopped early",
     Reason.ERROR.value: "errored",
     NO_TRANSCRIPT: "no transcript",
@@ -158,13 +160,17 @@ def _record(row: Row, baselines: dict[Task, dict[str, Played]], clips: dict[int,
         claims = {name: value for name, value in row.claims.items() if math.isfinite(value)}
         return Record(row, Reason.ERROR.value if broke else NO_TRANSCRIPT, claims, [], video=video)
     played = replay(episode)
+    try:
+        analysis = analyse(episode, played)
+    except TooMuchWork as error:
+        row, analysis = replace(row, problem=f"it cannot be explained: {error}"), None
     return Record(
         row,
         end=Reason.ERROR.value if broke else episode.outcome.reason.value,
         scores=_scores(row, episode),
         differences=check(row),
         played=played,
-        analysis=analyse(episode, played),
+        analysis=analysis,
         baselines=baselines.get(Task.of(episode)),
         video=video,
     )

@@ -243,7 +243,7 @@
   const make = (tag, text, name) => { const element = document.createElement(tag); if (text !== undefined) element.textContent = text; if (name) element.className = name; return element; };
   const decimal = (units) => (units / UNIT).toFixed(units % (UNIT / 100) ? 4 : 2);
   const title = (episode) => (data.runs.length > 1 ? data.runs[episode.run] + " · " : "") + "Episode " + episode.index + (episode.seed === undefined ? "" : " · seed " + episode.seed);
-  const short = { tick_limit: "tick limit", pipe: "pipe", floor: "floor", ceiling: "ceiling", malformed: "malformed replies", aborted: "stopped early", error: "error" };
+  const short = { tick_limit: "tick limit", pipe: "pipe", floor: "floor", ceiling: "ceiling", malformed: "malformed replies", context: "out of context", aborted: "stopped early", error: "error" };
   const ended = (episode) => short[episode.end] || episode.end;
 
   async function show(episode, { tick, race = false } = {}) {

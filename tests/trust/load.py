@@ -1,0 +1,150 @@
+"""Many rollouts at once in one process, and what they cost; a million ticks, and whether anything grows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import resource
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+from flappybird import records, settings
+from flappybird.episode import Episode
+from flappybird.rollout import Rollout
+from flappybird.runs import Run, run_of_outputs
+
+
+class Load(NamedTuple):
+    """What an evaluation of many rollouts at once cost, in this process."""
+
+    run: Run
+    turns: int
+    seconds: float
+    cpu: float
+    """CPU seconds of this process, the library's share and ours."""
+    ours: float
+    """CPU seconds inside the package's own functions."""
+    longest: float
+    """The longest of those calls, in CPU seconds: what the event loop has to wait for because of us."""
+    stall: float
+    """The longest time that the event loop was late, in seconds, whoever held it up."""
+    memory: float
+    """Growth of the process's peak memory, in bytes."""
+
+
+@contextlib.contextmanager
+def _watched(owner: Any, name: str, spent: list[float], inside: list[str]) -> Iterator[None]:
+    original = getattr(owner, name)
+
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        if inside:  # one of them calls another: counted there
+            return original(*args, **kwargs)
+        inside.append(name)
+        started = time.thread_time()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            spent.append(time.thread_time() - started)
+            inside.clear()
+
+    with mock.patch.object(owner, name, timed):
+        yield
+
+
+def peak() -> int:
+    """The peak memory of this process so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def evaluate(url: str, model: str, rollouts: int, turns: int, **args: Any) -> Load:
+    """Play `rollouts` games at once, at most `turns` turns each, against the server at `url`."""
+    from verifiers.types import ClientConfig
+    from verifiers.utils.save_utils import make_serializable
+
+    import flappybird
+
+    env = flappybird.load_environment(max_turns=turns, **args)
+    client = ClientConfig(
+        api_base_url=url, api_key_var="FLAPPYBIRD_API_KEY", max_connections=rollouts, max_keepalive_connections=rollouts
+    )
+    late = [0.0]
+
+    async def heartbeat() -> None:
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(0.005)
+            late.append(time.perf_counter() - before - 0.005)
+
+    async def play() -> Any:
+        beating = asyncio.create_task(heartbeat())
+        try:
+            return await env.evaluate(
+                client=client,
+                model=model,
+                num_examples=rollouts,
+                rollouts_per_example=1,
+                on_start=lambda *_: None,
+                on_progress=lambda *_: None,
+            )
+        finally:
+            beating.cancel()
+
+    spent: list[float] = []
+    inside: list[str] = []
+    before, wall, cpu = peak(), time.perf_counter(), time.process_time()
+    with contextlib.ExitStack() as stack:
+        for owner, name in ((settings, "start"), (settings, "observe"), (Rollout, "take"), (records, "finish")):
+            stack.enter_context(_watched(owner, name, spent, inside))
+        stack.enter_context(_watched(flappybird.classic, "_episode", spent, inside))
+        stack.enter_context(_watched(Episode, "to_dict", spent, inside))
+        results = asyncio.run(play())
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    memory = peak() - before
+    rows = [json.loads(json.dumps(row, default=make_serializable)) for row in results["outputs"]]
+    run = run_of_outputs(rows, {"model": model}, Path("load"))
+    return Load(
+        run=run,
+        turns=sum(len(row.episode.turns) for row in run.rows if row.episode),
+        seconds=wall,
+        cpu=cpu,
+        ours=sum(spent),
+        longest=max(spent),
+        stall=max(late),
+        memory=memory,
+    )
+
+
+def fly(ticks: int, watch: Callable[[int], None] = lambda _: None) -> int:
+    """Fly `ticks` ticks through replies and observations, game after game in one process; return the games begun."""
+    from flappybird.config import FlappyConfig
+    from flappybird.rollout import Rules
+
+    config, rules = FlappyConfig(), Rules(max_turns=1_000_000)
+    flown, games = 0, 0
+    while flown < ticks:
+        rollout = Rollout(config, games, rules)
+        games += 1
+        while rollout.outcome is None and flown < ticks:
+            seen = rollout.observation()
+            number = rollout.game.score
+            aim = rollout.game.course.gap(number).y
+            rollout.take("<ACTIONS>[TAP]</ACTIONS>" if seen.y < aim - 6_000 else "<ACTIONS>[]</ACTIONS>")
+            settings.observe(rollout)
+            flown += 1
+            if flown % 100_000 == 0:
+                watch(flown)
+            if len(rollout.turns) == 300:
+                break
+    return games
+
+
+def resident() -> int:
+    """The memory of this process now, in bytes."""
+    gc.collect()
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()

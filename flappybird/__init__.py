@@ -16,6 +16,9 @@ _HOME = {
     "Episode": "flappybird.episode",
     "FlappyConfig": "flappybird.config",
     "FlappyGame": "flappybird.game",
+    "FlappyHarness": "flappybird.taskset",
+    "FlappyTaskEnv": "flappybird.taskset",
+    "FlappyTaskset": "flappybird.taskset",
     "Observation": "flappybird.observation",
     "Outcome": "flappybird.game",
     "Reason": "flappybird.game",
@@ -23,7 +26,6 @@ _HOME = {
     "Rules": "flappybird.rollout",
     "State": "flappybird.game",
     "Status": "flappybird.text",
-    "load_environment": "flappybird.classic",
     "load_episode": "flappybird.episode",
     "make_policy": "flappybird.policies",
     "read_reply": "flappybird.text",
@@ -35,13 +37,32 @@ _HOME = {
 
 _INSIDE = {"load_episode": "load", "save_episode": "save"}
 
-__all__ = [*_HOME, "__version__"]
+# verifiers v1 looks at every name here for the one Taskset, Env and Harness; the classic API asks for `load_environment`.
+__all__ = [*_HOME, "__version__", "load_environment"]
+
+
+def load_environment(
+    max_turns: int = 300,
+    num_examples: int = 10,
+    config: Any = None,
+    config_overrides: dict[str, Any] | None = None,
+    seed: int = 0,
+    **more: Any,
+) -> Any:
+    """Return the environment for the classic API of verifiers, see `flappybird.classic.load_environment`."""
+    # A function, so that looking at it does not load the classic API, which verifiers 0.4 no longer has.
+    classic = import_module("flappybird.classic")
+    return classic.load_environment(max_turns, num_examples, config, config_overrides, seed, **more)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'flappybird' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), _INSIDE.get(name, name))
+    try:
+        value = getattr(import_module(_HOME[name]), _INSIDE.get(name, name))
+    except AttributeError as error:
+        # Those who look a class up by name take an AttributeError for "there is none", and go on without it.
+        raise ImportError(f"flappybird.{name} could not be loaded: {error}") from error
     globals()[name] = value
     return value
 

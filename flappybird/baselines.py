@@ -6,14 +6,16 @@ with 95 % intervals.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
 from math import fsum, sqrt
 from pathlib import Path
 from statistics import NormalDist, fmean, median, stdev
@@ -21,7 +23,7 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from flappybird.errors import ConfigError, EpisodeError, unknown_name
+from flappybird.errors import ConfigError, EpisodeError, FlappyError, unknown_name
 from flappybird.game import Outcome, Reason, check_ticks
 from flappybird.levels import LEVELS, level
 from flappybird.policies import POLICIES, play
@@ -147,16 +149,34 @@ def _played(tasks: list[Task], jobs: int | None) -> Iterator[tuple[str, str, lis
         yield from map(_play, tasks)
         return
     spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs or os.cpu_count(), mp_context=spawn, initializer=_leave_ctrl_c_to_the_parent)
+    pool = ProcessPoolExecutor(jobs or os.cpu_count(), mp_context=spawn)
     try:
-        for done in as_completed([pool.submit(_play, task) for task in tasks]):
+        with _ctrl_c_is_for_the_parent():
+            waiting = [pool.submit(_play, task) for task in tasks]
+        for done in as_completed(waiting):
             yield done.result()
+    except BrokenExecutor:
+        raise FlappyError("a process that played games was ended from outside; fewer need less memory: --jobs 1") from None
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_ctrl_c_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextlib.contextmanager
+def _ctrl_c_is_for_the_parent() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach (each would print a traceback); what comes meanwhile comes after the block."""
+    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # new processes inherit what is blocked
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def _play(task: Task) -> tuple[str, str, list[Result]]:

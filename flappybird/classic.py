@@ -7,6 +7,7 @@ observation. A rollout's state is its record, plain JSON; the environment object
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import logging
@@ -16,14 +17,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from flappybird import rewards, settings
+from flappybird import pictures, rewards, settings
 from flappybird.episode import MAX_BYTES, Episode, Player
-from flappybird.errors import ConfigError, EpisodeError, MissingPart
+from flappybird.errors import ConfigError, EpisodeError, MissingPart, printable
 from flappybird.files import read_json, write_bytes
 from flappybird.game import Reason
 from flappybird.records import finish
-from flappybird.rollout import Rollout
-from flappybird.runs import error_of
+from flappybird.report import FOLDER
+from flappybird.rollout import Rollout, first_kept
+from flappybird.runs import error_of, run_of_outputs
 from flappybird.settings import Settings
 from flappybird.text import read_reply
 
@@ -31,6 +33,7 @@ try:
     import verifiers as vf
     from datasets import Dataset
     from verifiers.types import Response, ResponseMessage
+    from verifiers.utils.save_utils import make_serializable
 
     vf.MultiTurnEnv, vf.XMLParser, vf.Rubric  # noqa: B018 - touched, so that a release without them is told here
 except (ImportError, AttributeError):
@@ -80,6 +83,10 @@ def load_environment(
         )
     except ConfigError as error:
         raise _refused(error) from None
+    pictures.require(checked.rules)
+    if checked.report is None and _under_vf_eval():
+        # vf-eval saves below this folder where it exists: made now, runs and reports lie together from the first run on.
+        FOLDER.parent.mkdir(parents=True, exist_ok=True)
     return FlappyEnv(checked)
 
 
@@ -259,8 +266,21 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
 
     @_contained
     async def setup_state(self, state: dict[str, Any]) -> dict[str, Any]:
-        state[KEY] = _rollout(state).record
+        rollout = _rollout(state)
+        state[KEY] = rollout.record
+        if pictures.has_picture(rollout.rules):
+            # A table of rows cannot hold messages of text and pictures.
+            state["prompt"] = [state["prompt"][0], vf.UserMessage(content=pictures.content(rollout))]
         return state
+
+    @_contained
+    async def get_prompt_messages(self, state: dict[str, Any]) -> Any:
+        turns, window = len(state["trajectory"]), self.settings.rules.history_turns
+        kept = first_kept(turns, window)
+        if kept == first_kept(turns - 1, window):
+            return await super().get_prompt_messages(state)
+        shown = [message for step in state["trajectory"][kept:] for message in _exchange(step)]
+        return [state["prompt"][0], *shown, *await self.env_response(shown, state)]
 
     async def get_model_response(self, state: dict[str, Any], prompt: Any, **kwargs: Any) -> Any:
         try:
@@ -282,18 +302,21 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
         await super().add_trajectory_step(state, trajectory_step)
         response = trajectory_step["response"]
         usage, spans = response.usage, state["timing"].model.spans
-        _rollout(state).take(
+        seconds = spans[-1].end - spans[-1].start if spans else None
+        rollout = _rollout(state)
+        rollout.take(
             response.message.content,
             response.message.reasoning_content,
             cut=response.message.finish_reason == "length" or bool(response.message.is_truncated),
             prompt_tokens=usage.prompt_tokens if usage else None,
             completion_tokens=usage.completion_tokens if usage else None,
-            seconds=round(spans[-1].end - spans[-1].start, 4) if spans else None,
+            waited=rollout.rules.waited(seconds or 0.0),
+            seconds=None if seconds is None else round(seconds, 4),
         )
 
     @_contained
     async def env_response(self, messages: Any, state: dict[str, Any], **kwargs: Any) -> Any:
-        return [vf.UserMessage(content=settings.observe(_rollout(state)))]
+        return [vf.UserMessage(content=pictures.content(_rollout(state)))]
 
     # --- how it ends ---
 
@@ -314,12 +337,17 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
         return record["ended"]["reason"] if record and record["ended"] else None
 
     async def render_completion(self, state: dict[str, Any]) -> None:
-        await super().render_completion(state)
+        steps = state["trajectory"]
+        # All turns, where the last prompt may hold only the last of them.
+        state["completion"] = [message for step in steps for message in _exchange(step)][1:]
         # What the messages do not tell goes into `info`, which every saved row has.
         try:
             episode = _episode(state).to_dict()
             kept = [{name: value for name, value in turn.items() if name not in _IN_MESSAGES} for turn in episode["turns"]]
             state["info"].update(turns=kept, outcome=episode["outcome"])
+            if self.settings.turn_reward:
+                for step, share in zip(steps, rewards.turn_rewards(_episode(state)), strict=True):
+                    step["reward"] = share
         except Exception as error:
             state["error"] = state.get("error") or _broken(error, "render_completion")
 
@@ -331,7 +359,15 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
             self._refuse_to_mix(Path(results_path), kwargs.get("sampling_args"))
             if kwargs.get("save_results"):
                 set_errors_aside(Path(results_path))
-        return await super().generate(inputs, client, model, *args, **kwargs)
+        if self.settings.report is False or (self.settings.report is None and not _under_vf_eval()):
+            return await super().generate(inputs, client, model, *args, **kwargs)
+        watch = _Watch()
+        kwargs["on_progress"] = watch.beside(kwargs.get("on_progress"))
+        try:
+            return await super().generate(inputs, client, model, *args, **kwargs)
+        finally:
+            # Whatever ended the run, Ctrl-C included: what was finished is reported.
+            watch.report(Path(results_path or "run"), self.settings.report)
 
     def _refuse_to_mix(self, results: Path, sampling: dict[str, Any] | None) -> None:
         """Refuse to resume a run of other settings, which the library would continue without a word."""
@@ -394,6 +430,50 @@ def _ended_by_error(line: bytes) -> bool:
     except (ValueError, RecursionError):
         return False  # a damaged line stays where it is, and is counted there
     return isinstance(row, dict) and error_of(row) is not None
+
+
+class _Watch:
+    """Sees the rows of an evaluation as they come, and reports on them in the end."""
+
+    def __init__(self) -> None:
+        self.outputs: list[Any] = []
+        self.metadata: dict[str, Any] = {}
+
+    def _see(self, outputs: list[Any], _: list[Any], metadata: dict[str, Any]) -> None:
+        self.outputs, self.metadata = outputs, dict(metadata)
+
+    def beside(self, others: Any) -> Any:
+        """Return callbacks for the library with ours among them: a list runs beside its progress bar, a single one instead."""
+        if others is None or isinstance(others, list):
+            return [*(others or []), self._see]
+
+        def both(*seen: Any) -> None:
+            others(*seen)
+            self._see(*seen)
+
+        return both
+
+    def report(self, run: Path, folder: bool | str | None) -> None:
+        """Write the report and tell where it is. A report that fails costs the run nothing but one line."""
+        if not self.outputs:
+            return
+        try:
+            from flappybird.report import report_name, write_report
+
+            rows = json.loads(json.dumps([dict(output) for output in self.outputs], default=make_serializable))
+            about = json.loads(json.dumps(self.metadata, default=make_serializable))
+            read = run_of_outputs(rows, about, run)
+            path = write_report([read], (Path(folder) if isinstance(folder, str) else FOLDER) / report_name(read))
+            line = f"report: {path}"
+        except Exception as error:
+            line = f"flappybird: no report: {type(error).__name__}: {error}"
+        # After the library's own summary, which would paint over it.
+        atexit.register(print, printable(line), flush=True)
+
+
+def _exchange(step: dict[str, Any]) -> list[Any]:
+    """Return what one turn added to the conversation: the observation and the reply."""
+    return [step["prompt"][-1], *step["completion"]]
 
 
 _IN_MESSAGES = ("reply", "reasoning")

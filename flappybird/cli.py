@@ -73,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"flappybird {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_baselines(commands)
+    _add_cost(commands)
     _add_demo(commands)
     _add_episodes(commands)
     _add_play(commands)
@@ -114,6 +115,28 @@ def _baselines(args: argparse.Namespace) -> int:
         as_json=args.json,
     )
     print(text)
+    return 0
+
+
+def _add_cost(commands: Any) -> None:
+    cost = commands.add_parser("cost", help="estimate tokens and money of an evaluation before anything is spent")
+    cost.add_argument("-m", "--model", default="gpt-4.1-mini", metavar="MODEL", help="whose price counts (default: gpt-4.1-mini)")
+    cost.add_argument("-n", "--num-examples", type=int, default=10, metavar="N", help="games (default: 10)")
+    cost.add_argument("-r", "--rollouts-per-example", type=int, default=1, metavar="R", help="rollouts of each (default: 1)")
+    cost.add_argument("-a", "--env-args", default="{}", metavar="JSON", help="environment arguments, as for vf-eval")
+    cost.add_argument("--price", metavar="PROMPT,CACHED,COMPLETION", help="dollars a million tokens, such as 0.4,0.1,1.6")
+    cost.add_argument("--policy", default="planner", metavar="POLICY", help="who plays in the model's place (default: planner)")
+    cost.add_argument("--run", metavar="RUN", help="a saved run whose true figures are shown beside the estimate")
+    cost.set_defaults(command=_cost)
+
+
+def _cost(args: argparse.Namespace) -> int:
+    from flappybird.cost import read_args, report
+    from flappybird.runs import load_run
+
+    run = load_run(args.run) if args.run else None
+    env_args = read_args(args.env_args)
+    print(report(args.model, args.num_examples, args.rollouts_per_example, env_args, args.price, args.policy, run))
     return 0
 
 

@@ -1,7 +1,7 @@
 """`flappybird demo`: the main job from end to end, with nothing but the package.
 
 It starts the policy server on a free loopback port, runs the real `vf-eval` against it once per policy, turns what was
-saved into episode files, verifies each by replay, and prints what came out.
+saved into episode files, verifies each by replay, prints what came out, and makes a report and a video of it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tqdm import tqdm
 
 from flappybird.episode import save
 from flappybird.errors import ConfigError, FlappyError
+from flappybird.report import write_report
 from flappybird.runs import Row, Run, check, load_run
 
 DEMO_POLICIES = ("random", "heuristic", "planner")
@@ -62,10 +63,29 @@ def demo(games: int, output: Path) -> int:
         failed = failed or verified < games
         rows.append(_table_row(policy, run, verified, games))
     print(f"\n{table(('policy', 'pipes', 'ticks', 'reward', 'format', 'how it ended', 'verified'), rows)}\n")
-    for name, what in (("evals", "saved runs"), ("episodes", "episode files")):
-        print(f"{what:<14}{output / name}")
+    lies = {
+        "saved runs": output / "evals",
+        "episode files": output / "episodes",
+        "report": write_report(list(runs.values()), output / "report.html"),
+        "video": film([run.rows[0] for run in runs.values()], output / "seed-0.mp4"),
+    }
+    for what, where in lies.items():
+        print(f"{what:<14}{where}")
     print(f"look closer   flappybird verify {output / 'episodes' / 'planner'}")
     return int(failed)
+
+
+def film(rows: list[Row], path: Path) -> str:
+    """Film the games of `rows` side by side; return where the video is, or what is missing for one."""
+    try:
+        from render.clip import Clip, Timing
+        from render.frames import Track
+        from videos.writer import write
+    except ImportError as error:
+        return f"none: {error.name} is not installed (pip install 'flappybird[videos]')"
+    clip = Clip([Track(row.episode) for row in rows if row.episode], (960, 320), Timing(hold=1))
+    pictures = tqdm(clip.frames(), total=len(clip.pace.ticks), desc="video", unit="picture", disable=None, leave=False)
+    return str(write(path, pictures, clip.size, clip.fps).path)
 
 
 @contextlib.contextmanager
@@ -104,6 +124,7 @@ def evaluate(policy: str, url: str, games: int, output: Path, progress: Any) -> 
     scripts = Path(sysconfig.get_path("scripts"))
     command = [str(scripts / "vf-eval"), "flappybird", "-m", policy, "-b", url, "-k", "FLAPPYBIRD_API_KEY"]
     command += ["-n", str(games), "-r", "1", "-s", "-o", str(output), "--disable-tui", "--disable-env-server"]
+    command += ["-a", '{"report": false}']  # one report of all, below
     with open(log, "w", encoding="utf-8") as file:
         try:
             with subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as process:

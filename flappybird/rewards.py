@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flappybird.episode import Ending, Episode, Turn
+from flappybird.episode import Ending, Episode, Turn, replay
 from flappybird.game import Outcome, Reason
 from flappybird.rollout import Rules
 from flappybird.text import Status, read_reply
@@ -48,6 +48,21 @@ def format_score(episode: Episode) -> float:
 def reward(episode: Episode) -> float:
     """2.0 × pipes + 0.2 × survival + 0.2 × format."""
     return _reward(pipes_passed(episode), survival_score(episode), format_score(episode))
+
+
+def turn_rewards(episode: Episode) -> list[float]:
+    """Return what each turn added to the reward: pipes passed and ticks survived while it flew, and its share of the format.
+
+    They add up to `reward`. A turn that crashes gets nothing for the tick of the crash.
+    """
+    turns, flown = episode.turns, replay(episode)
+    shares = [WEIGHTS["format"] * _turn_format(turn, episode.rules) / len(turns) for turn in turns]
+    crashed = flown.outcome is not None and flown.outcome.reason.crashed
+    for tick, turn in enumerate(flown.turn_at[:-1] if crashed else flown.turn_at, start=1):
+        passed = flown.course.passed(tick) - flown.course.passed(tick - 1)
+        lived = SURVIVAL_BASE * (1 + SURVIVAL_RAMP * min(tick, SURVIVAL_RAMP_TICKS))
+        shares[turn] += WEIGHTS["pipes_passed"] * passed + WEIGHTS["survival_score"] * lived
+    return shares
 
 
 def done(episode: Episode) -> float:

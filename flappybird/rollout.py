@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, repeat
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from flappybird.config import FlappyConfig, one_line
 from flappybird.errors import ConfigError, GameOver, unknown_name
@@ -19,10 +27,19 @@ from flappybird.observation import Observation
 from flappybird.text import Reply, Status, content_text, read_reply
 
 Action = Literal["TAP", "NOOP"]
+View = Literal["card", "signed", "ascii", "image", "text+image"]
+
+TICKS_PER_SECOND = 30.0
+"""The pace of real time where none is given: that of the videos."""
+
+
+def _pace(value: Any) -> Any:
+    return {True: TICKS_PER_SECOND, False: 0.0}[value] if isinstance(value, bool) else value
 
 
 class Rules(BaseModel):
-    """How replies and ticks meet. The defaults are the card's: one reply, one tick, and the game waits.
+    """How replies and ticks meet, and what a player sees. The defaults are the card's: one reply, one tick, the game waits,
+    and the whole history is there.
 
     Raises:
         ConfigError: a field is unknown, of the wrong type or out of range.
@@ -38,6 +55,23 @@ class Rules(BaseModel):
     """An action lands so many ticks late."""
     stop_on_malformed: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """The episode ends after so many invalid replies in a row; 0 for never."""
+    realtime: Annotated[float, BeforeValidator(_pace), Field(ge=0, le=1_000)] = 0.0
+    """Ticks that pass in each second that a reply takes; True for `TICKS_PER_SECOND`, 0 where the game waits."""
+    observation: View = "card"
+    """What a player sees of a tick, see `views`."""
+    history_turns: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """A model sees the last so many turns, up to twice as many less one (see `first_kept`); 0 for all."""
+
+    LATER: ClassVar[tuple[str, ...]] = ("realtime", "observation", "history_turns")
+    """Rules that came after the first version; at their defaults they are not written down, so that files stay as they were."""
+
+    @model_serializer(mode="wrap")
+    def _lean(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = dump(self)
+        for name in self.LATER:
+            if name in fields and fields[name] == type(self).model_fields[name].default:
+                del fields[name]
+        return fields
 
     def __init__(self, **fields: Any) -> None:
         for name in fields:
@@ -47,6 +81,27 @@ class Rules(BaseModel):
             super().__init__(**fields)
         except ValidationError as error:
             raise ConfigError(one_line(error)) from None
+
+    @property
+    def trail(self) -> bool:
+        """Whether several ticks can pass between two observations, so that these show what happened in between."""
+        return self.ticks_per_turn > 1 or self.realtime > 0
+
+    def waited(self, seconds: float) -> int:
+        """Return how many ticks pass while a reply takes `seconds`."""
+        return int(seconds * self.realtime)
+
+
+def first_kept(turns: int, history_turns: int) -> int:
+    """Return the first turn that a model still sees when `turns` are over: a block window over the last of them.
+
+    The window grows from k = `history_turns` to 2k - 1 turns and is then cut back to k. So between two cuts a conversation
+    only grows at its end: what a provider has cached of it stays valid, and a trainer makes one sample of it.
+
+    >>> [first_kept(turns, 3) for turns in range(10)]
+    [0, 0, 0, 0, 0, 0, 3, 3, 3, 6]
+    """
+    return max(turns // history_turns - 1, 0) * history_turns if history_turns else 0
 
 
 class Rollout:
@@ -81,7 +136,7 @@ class Rollout:
         self.game = FlappyGame(
             config, seed, max_ticks=rules.max_turns, state=State(record["tick"], record["y"], record["velocity"])
         )
-        self.trail: list[State] = [self.game.state]
+        self.trail: list[State] = [State(*state) for state in record.get("trail", ())] or [self.game.state]
         """Every state since the last observation, the first and the last included."""
         if record["ended"]:
             self.game.outcome = self.outcome
@@ -142,6 +197,8 @@ class Rollout:
             if self.game.outcome is not None:
                 break
         self.record["tick"], self.record["y"], self.record["velocity"] = self.game.state
+        if self.rules.trail:
+            self.record["trail"] = [list(state) for state in self.trail]
 
         bad = self.record["bad_in_a_row"] = 0 if status is Status.OK else self.record["bad_in_a_row"] + 1
         if self.game.outcome is not None:

@@ -19,13 +19,13 @@ from pydantic import ValidationError
 
 from flappybird import rewards
 from flappybird.config import FlappyConfig, one_line
-from flappybird.episode import MAX_BYTES, Ending, Episode, Player, Turn, fly, load
+from flappybird.episode import MAX_BYTES, Ending, Episode, Player, Turn, fly, from_dict, load
 from flappybird.errors import ConfigError, EpisodeError, show
 from flappybird.files import parse_json, read_bytes
 from flappybird.game import Reason
 from flappybird.records import Difference, finish, verify
 from flappybird.rollout import Rollout, Rules
-from flappybird.settings import observe
+from flappybird.settings import ARGUMENTS, observe
 from flappybird.text import content_text
 
 MAX_ROWS = 1_000_000
@@ -52,6 +52,8 @@ class Row:
     """Scores as the run saved them: `reward` and metrics, by name; finite numbers only."""
     observations: list[str] | None = None
     """The user messages as they were sent, in order; None where they were not saved."""
+    replies: list[tuple[str, str]] | None = None
+    """Text and reasoning of each reply as the transcript has it, where the episode was not made from the transcript."""
     example: int | str | None = None
     """The example (dataset row) that was played."""
     rollout: int = 0
@@ -83,7 +85,7 @@ class Run:
 
 
 def load_run(path: str | Path) -> Run:
-    """Return the run at `path`: an episode file, a folder of them, or what `vf-eval` saved.
+    """Return the run at `path`: an episode file, a folder of them, or what `vf-eval` (or v1's `eval`, `replay`, `gepa`) saved.
 
     Raises:
         EpisodeError: there is nothing to read, or it is no run.
@@ -91,16 +93,20 @@ def load_run(path: str | Path) -> Run:
     path = Path(path)
     if path.is_file() and path.suffix == ".json":
         return _episodes(path, [path])
-    folder = path.parent if path.name == "results.jsonl" else path
+    folder = path.parent if path.name in ("results.jsonl", "traces.jsonl") else path
     if (folder / "results.jsonl").is_file():
         return _classic(folder)
+    if (folder / "traces.jsonl").is_file():
+        return _v1(folder)
     # Names with a dot are what `files.replacing` writes to: a process that was killed may have left one.
     files = sorted(file for file in path.glob("*.json") if not file.name.startswith(".")) if path.is_dir() else []
     if files:
         return _episodes(path, files)
     if not path.exists():
         raise EpisodeError(f"{path}: no such file or folder")
-    raise EpisodeError(f"{path}: neither an episode file, nor a folder of them, nor a saved evaluation (results.jsonl)")
+    raise EpisodeError(
+        f"{path}: neither an episode file, nor a folder of them, nor a saved evaluation (results.jsonl, traces.jsonl)"
+    )
 
 
 def load_episode_at(where: str) -> Episode:
@@ -132,21 +138,35 @@ def check(row: Row) -> list[Difference]:
         return []
     found = verify(episode)
     rollout = Rollout(episode.config, episode.seed, episode.rules)
-    seen, checked = row.observations or [], row.observations is not None
+    compared = True  # up to the first difference, of which the others follow
     for index, turn in enumerate(episode.turns):
         if rollout.outcome is not None:
             break
-        if checked and (index >= len(seen) or seen[index] != observe(rollout)):
-            given = observe(rollout)
-            stored = _first_difference(seen[index], given) if index < len(seen) else ("none", given)
-            found.append(Difference(f"observation[{index}]", rollout.game.tick, *stored))
-            break
+        if compared and (difference := _transcript_difference(row, index, turn, rollout)):
+            found.append(difference)
+            compared = False
         fly(rollout, turn)
     truth = _scores(episode, rollout)
     for name, value in row.claims.items():
         if name in truth and abs(value - truth[name]) > 1e-9:
             found.append(Difference(name, rollout.game.tick, value, truth[name]))
     return sorted(found, key=lambda difference: difference.tick)
+
+
+def _transcript_difference(row: Row, index: int, turn: Turn, rollout: Rollout) -> Difference | None:
+    """Return what is not, in the transcript of turn `index`, as `turn` and the replay have it."""
+    tick, seen, replies = rollout.game.tick, row.observations, row.replies
+    if seen is not None:
+        given = observe(rollout)
+        if index >= len(seen):
+            return Difference(f"observation[{index}]", tick, "none", given)
+        if seen[index] != given:
+            return Difference(f"observation[{index}]", tick, *_first_difference(seen[index], given))
+    if replies is not None:
+        said = (turn.reply or "", turn.reasoning or "")
+        if index >= len(replies) or replies[index] != said:
+            return Difference(f"turns[{index}].reply", tick, said, replies[index] if index < len(replies) else "none")
+    return None
 
 
 def _first_difference(stored: str, given: str) -> tuple[str, str]:
@@ -281,9 +301,6 @@ def run_of_outputs(
     listed = list(outputs)
     rows = [_row(output, player, path) for output in listed]
     rows.sort(key=lambda row: (not isinstance(row.example, int), row.example if isinstance(row.example, int) else 0))
-    worlds = {json.dumps([row.episode.config.model_dump(), row.episode.rules.model_dump()]) for row in rows if row.episode}
-    if len(worlds) > 1:
-        notes.append(f"the rows were played under {len(worlds)} different settings")
     asked = _product(metadata.get("num_examples"), metadata.get("rollouts_per_example"))
     versions = _dict(metadata.get("version_info"))
     starts = [start for output in listed if (start := _number(_dict(output.get("timing")).get("start_time")))]
@@ -300,10 +317,143 @@ def run_of_outputs(
             for name, key in (("flappybird", "env_version"), ("verifiers", "vf_version"))
             if isinstance(versions.get(key), str)
         },
-        date=datetime.fromtimestamp(min(starts), UTC) if starts and 0 < min(starts) < 4e9 else None,
+        date=_date(starts),
         damaged=damaged,
-        notes=notes,
+        notes=[*notes, *_worlds(rows)],
     )
+
+
+# --- what verifiers v1 saves --------------------------------------------------------------------------------------
+
+
+def _v1(folder: Path) -> Run:
+    notes: list[str] = []
+    saved: dict[str, Any] = {}
+    resolved = folder / "configs" / "resolved"
+    configs = sorted((resolved if resolved.is_dir() else folder / "configs").glob("*.json"))
+    if configs:
+        try:
+            saved = _dict(parse_json(read_bytes(configs[0], MAX_BYTES), str(configs[0]), constants=True))
+        except EpisodeError as error:
+            notes.append(str(error))
+    else:
+        notes.append(f"{folder.name} has no configs")
+    damaged: list[str] = []
+    lines = list(_lines(folder / "traces.jsonl", damaged))
+    taskset = _dict(_dict(saved.get("env")).get("taskset")) or _dict(saved.get("taskset"))
+    tasks = (
+        saved.get("num_tasks")
+        or _dict(saved.get("select")).get("limit")
+        or (taskset.get("num_examples") if "num_rollouts" in saved else None)
+    )
+    traces = [trace for line in lines for trace in _list(line.get("traces")) if isinstance(trace, dict)]
+    model = saved.get("model") or (_dict(_dict(traces[0].get("agent")).get("config")).get("model") if traces else None)
+    player = _player(str(model or "unknown"), saved.get("sampling"), notes)
+    rows = [row for line in lines for row in _rows_of_line(line, player, folder)]
+    rows.sort(key=lambda row: (not isinstance(row.example, int), row.example if isinstance(row.example, int) else 0))
+    starts = [start for trace in traces if (start := _number(_dict(trace.get("timing")).get("start")))]
+    versions = (
+        {
+            "flappybird": _dict(_dict(_dict(traces[0].get("task")).get("data")).get("versions")).get("flappybird"),
+            "verifiers": _dict(traces[0].get("verifiers")).get("version"),
+        }
+        if traces
+        else {}
+    )
+    return Run(
+        path=folder,
+        kind="v1",
+        model=player.name,
+        rows=_numbered(rows),
+        asked=_product(tasks, saved.get("num_rollouts")),
+        env_args={name: taskset[name] for name in ("split", *ARGUMENTS) if taskset.get(name) is not None},
+        sampling=player.sampling,
+        versions={name: version for name, version in versions.items() if isinstance(version, str)},
+        date=_date(starts),
+        damaged=len(damaged),
+        notes=[*notes, *_worlds(rows)],
+    )
+
+
+def _rows_of_line(line: Mapping[str, Any], player: Player, path: Path) -> list[Row]:
+    """Return the rows of one saved v1 episode: one for each of its traces, and one that says why where it has none."""
+    example = _dict(_dict(line.get("task")).get("data")).get("idx")
+    example = example if isinstance(example, int) else None
+    traces = [trace for trace in _list(line.get("traces")) if isinstance(trace, dict)]
+    if not traces:
+        return [Row(0, None, problem="the rollout ended before it began", error=_last_error(line) or "error", example=example)]
+    return [_row_of_trace(trace, example, player, path) for trace in traces]
+
+
+def _row_of_trace(trace: Mapping[str, Any], example: int | None, player: Player, path: Path) -> Row:
+    scores = {name: _dict(value) for name, value in _dict(trace.get("rewards")).items()}
+    numbers = {name: (_number(value.get("score")), _number(value.get("weight"))) for name, value in scores.items()}
+    claims = {name: score for name, (score, _) in numbers.items() if score is not None}
+    if numbers and all(score is not None and weight is not None for score, weight in numbers.values()):
+        claims["reward"] = sum(score * weight for score, weight in numbers.values() if score is not None and weight is not None)
+    claims |= {name: number for name, value in _dict(trace.get("metrics")).items() if (number := _number(value)) is not None}
+    used = [_dict(_dict(call).get("usage")) for call in _list(trace.get("calls"))]
+    usage = {
+        "prompt_tokens": sum(
+            (_number(use.get("prompt_tokens")) or 0) + (_number(use.get("cached_input_tokens")) or 0) for use in used
+        ),
+        "completion_tokens": sum(_number(use.get("completion_tokens")) or 0 for use in used),
+    }
+    nodes = [_dict(node) for node in _list(trace.get("nodes"))]
+    said = [node for node in nodes if node.get("sampled") is True]
+    replies = [_dict(node.get("message")) for node in said]
+    kept: dict[str, Any] = {
+        "error": None if trace.get("ok") is True else _last_error(trace) or "error",
+        "claims": claims,
+        "usage": usage if any(used) else {},
+        "example": example,
+    }
+    found = _dict(trace.get("info")).get("episode")
+    try:
+        if found is None:
+            raise EpisodeError("the trace has no episode in its info: it is of another environment, or ended before it began")
+        episode = from_dict(found, "info.episode")
+    except EpisodeError as error:
+        return Row(0, None, problem=str(error), **kept)
+    episode = episode.model_copy(
+        update={
+            "player": player.model_copy(update={"name": episode.player.name}),
+            "origin": {"run": path.name, "example": example},
+        }
+    )
+    return Row(
+        0,
+        episode,
+        observations=[_asked(node, nodes) for node in said],
+        replies=[(content_text(reply.get("content")), content_text(reply.get("reasoning_content"))) for reply in replies],
+        **kept,
+    )
+
+
+def _asked(node: Mapping[str, Any], nodes: list[dict[str, Any]]) -> str:
+    """Return the text of the message that a reply answered."""
+    parent = node.get("parent")
+    if not isinstance(parent, int) or not 0 <= parent < len(nodes):
+        return ""
+    return content_text(_dict(nodes[parent].get("message")).get("content"))
+
+
+def _last_error(record: Mapping[str, Any]) -> str | None:
+    errors = [_dict(error) for error in _list(record.get("errors"))]
+    return _line(f"{errors[-1].get('type')}: {errors[-1].get('message')}") if errors else None
+
+
+# --- what both have -----------------------------------------------------------------------------------------------
+
+
+def _worlds(rows: Iterable[Row]) -> list[str]:
+    """Return a note where the rows were not all played in one world by one set of rules."""
+    worlds = {json.dumps([row.episode.config.model_dump(), row.episode.rules.model_dump()]) for row in rows if row.episode}
+    return [f"the rows were played under {len(worlds)} different settings"] if len(worlds) > 1 else []
+
+
+def _date(starts: list[float]) -> datetime | None:
+    return datetime.fromtimestamp(min(starts), UTC) if starts and 0 < min(starts) < 4e9 else None
 
 
 def _player(model: str, sampling: Any, notes: list[str]) -> Player:
@@ -402,9 +552,13 @@ def error_of(output: Mapping[str, Any]) -> str | None:
         told = error.get("error_chain_repr") or error.get("message")
         error = told if isinstance(told, str) else show(error, 200)
     if error:
-        line = " ".join(str(error).split())
-        return line if len(line) <= MAX_ERROR else f"{line[: MAX_ERROR - 1]}…"
+        return _line(str(error))
     return "timed out" if output.get("stop_condition") == "timeout_reached" else None
+
+
+def _line(error: str) -> str:
+    line = " ".join(error.split())
+    return line if len(line) <= MAX_ERROR else f"{line[: MAX_ERROR - 1]}…"
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -6,13 +6,15 @@ A *row* is plain JSON: seed, config and rules of one game. Row and replies give 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from flappybird import __version__
+from flappybird import __version__, views
 from flappybird.config import FlappyConfig
 from flappybird.course import check_seed
 from flappybird.episode import PHYSICS
 from flappybird.errors import ConfigError, show, unknown_name
+from flappybird.levels import level
 from flappybird.rollout import Rollout, Rules
 from flappybird.text import system_prompt
 
@@ -32,6 +34,8 @@ class Settings:
     """Games in the evaluation set."""
     seed: int = 0
     """Seed of the first evaluation game; game i has seed `seed` + i."""
+    turn_reward: bool = False
+    """Whether each turn is given its share of the reward, see `rewards.turn_rewards`."""
     report: bool | str | None = None
     """Whether an evaluation writes a report, or the folder it goes to; None: where `vf-eval` runs it."""
 
@@ -48,14 +52,17 @@ class Settings:
         for name in args:
             if name not in ARGUMENTS:
                 raise ConfigError(unknown_name(name, ARGUMENTS, "an environment argument"))
-        config = FlappyConfig.of(args.get("config"), args.get("config_overrides"))
+        config = FlappyConfig.of(_world_of(args.get("difficulty"), args.get("config")), args.get("config_overrides"))
         rules = Rules(**{name: args[name] for name in RULES if name in args})
         num_examples = _count(args.get("num_examples", cls.num_examples), "num_examples")
         seed = check_seed(args.get("seed", cls.seed))
         report = args.get("report")
         if not isinstance(report, bool | str | None):
             raise ConfigError(f"report = {show(report)}: must be true, false or a folder")
-        settings = cls(config, rules, num_examples, seed, report)
+        turn_reward = args.get("turn_reward", cls.turn_reward)
+        if not isinstance(turn_reward, bool):
+            raise ConfigError(f"turn_reward = {show(turn_reward)}: must be true or false")
+        settings = cls(config, rules, num_examples, seed, turn_reward, report)
         settings.evaluation_row(num_examples - 1)
         return settings
 
@@ -84,26 +91,65 @@ class Settings:
 
 
 RULES = tuple(Rules.model_fields)
-ARGUMENTS = ("max_turns", "num_examples", "config", "config_overrides", "seed", "report", *RULES[1:])
+ARGUMENTS = (
+    "max_turns",
+    "num_examples",
+    "config",
+    "config_overrides",
+    "difficulty",
+    "seed",
+    "report",
+    "turn_reward",
+    *RULES[1:],
+)
 """The names of all environment arguments."""
 
 
 def start(row: dict[str, Any], record: dict[str, Any] | None = None) -> Rollout:
     """Return the rollout of a row: at its beginning, or where `record` left it. Raises ConfigError for a bad row."""
     try:
-        return Rollout(FlappyConfig(**row["config"]), row["seed"], Rules(**row["rules"]), record)
-    except (KeyError, TypeError) as error:
+        config, rules = _world(tuple(row["config"].items()), tuple(row["rules"].items()))
+        return Rollout(config, row["seed"], rules, record)
+    except (AttributeError, KeyError, TypeError) as error:
         raise ConfigError(f"not a row of this environment: {show(str(error))}") from None
+
+
+@lru_cache(maxsize=256)
+def _world(config: tuple[tuple[str, Any], ...], rules: tuple[tuple[str, Any], ...]) -> tuple[FlappyConfig, Rules]:
+    """Return config and rules of a row; kept, since every turn asks for them again and most rows share them."""
+    return FlappyConfig(**dict(config)), Rules(**dict(rules))
 
 
 def opening(rollout: Rollout) -> tuple[str, str]:
     """Return what a model reads first: the system prompt and the first observation."""
-    return system_prompt(rollout.game.config, rollout.rules.ticks_per_turn), observe(rollout)
+    return prompt_of(rollout.game.config, rollout.rules), observe(rollout)
+
+
+def prompt_of(config: FlappyConfig, rules: Rules) -> str:
+    """Return the system prompt of a world played by `rules`."""
+    return system_prompt(
+        config,
+        rules.ticks_per_turn,
+        observation=rules.observation,
+        latency_ticks=rules.latency_ticks,
+        realtime=rules.realtime,
+    )
 
 
 def observe(rollout: Rollout) -> str:
     """Return what a model reads of the rollout as it stands now."""
-    return str(rollout.observation())
+    return views.text(rollout)
+
+
+def _world_of(difficulty: object, config: Any) -> Any:
+    """Return the world that a difficulty names, or else `config`. Raises ConfigError where both are given."""
+    if difficulty is None:
+        return config
+    if config is not None:
+        raise ConfigError(
+            f"difficulty = {show(difficulty)}: config names a world too; give one, and lay config_overrides over it"
+        )
+    return level(difficulty)
 
 
 def _count(value: object, name: str) -> int:

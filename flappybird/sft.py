@@ -30,6 +30,7 @@ from flappybird.settings import TRAIN_SEEDS
 from flappybird.solver import Survival
 from flappybird.text import Status, read_reply, system_prompt
 from flappybird.units import from_text, to_text
+from flappybird.views import card
 
 VALIDATION_SEEDS = 2**52
 """Validation plays the seeds from here on, training those from `settings.TRAIN_SEEDS` up to here."""
@@ -174,6 +175,7 @@ def _demonstrate(plan: Plan, name: str, seed: int) -> Demonstration | None:
     seen, replies, flown = [], [], []
     physics, choose = game.course.physics, CHOICES[plan.policy]
     known_until = 0
+    trail = [start]
     while game.outcome is None:
         observation = game.observation()
         if game.tick >= known_until:
@@ -185,12 +187,14 @@ def _demonstrate(plan: Plan, name: str, seed: int) -> Demonstration | None:
         while len(taps) < plan.ticks_per_turn:
             ahead = imagine(ahead, taps[-1], config)
             taps.append(choose(Sight.of(ahead, physics), State(ahead.tick, ahead.y, ahead.velocity)).tap)
-        seen.append(str(observation))
+        seen.append(card(observation, physics, trail if plan.ticks_per_turn > 1 else None))
         replies.append(write_reply(tuple(taps), thought))
+        trail = [game.state]
         for tap in taps:
             flown.append(tap)
             if game.step(tap) is not None:
                 break
+            trail.append(game.state)
     return None if game.terminated else Demonstration(name, seed, start.tick > 0, start, seen, replies, flown)
 
 
@@ -232,6 +236,9 @@ def explain(seen: Observation, sight: Sight, choice: Choice) -> str:
     )
 
 
+_TRAIL = re.compile(r"trail:\[.*\]")
+
+
 def _lines(plan: Plan, game: Demonstration) -> Iterator[dict[str, Any]]:
     """Yield the transcripts of a game: one, or as many pieces as the token cap makes of it."""
     config = level(game.level)
@@ -246,6 +253,7 @@ def _lines(plan: Plan, game: Demonstration) -> Iterator[dict[str, Any]]:
             messages = []
         if not messages:
             messages, first, state = [{"role": "system", "content": system}], turn, starts[turn]
+            seen = _TRAIL.sub("trail:[]", seen)  # of turns that are not in this piece
             tokens = _tokens(system)
         messages += [{"role": "user", "content": seen}, {"role": "assistant", "content": reply}]
         tokens += cost
@@ -313,18 +321,21 @@ def problems(line: str | dict[str, Any]) -> list[str]:
         return [*found, f"roles are {show(roles)}"]
     if words[0] != system_prompt(config, rules.ticks_per_turn):
         found.append("the system prompt is another")
+    trail = [start]
     for turn, (seen, said) in enumerate(zip(words[1::2], words[2::2], strict=True)):
         if game.outcome is not None:
             return [*found, f"turn {turn}: the game had ended ({game.outcome})"]
-        if seen != str(game.observation()):
+        if seen != card(game.observation(), game.course.physics, trail if rules.trail else None):
             found.append(f"turn {turn}: the observation is another")
         reply = read_reply(said, ticks=rules.ticks_per_turn)
         if reply.status is not Status.OK or reply.format < 1:
             found.append(f"turn {turn}: the reply is {reply.status.value}, format {reply.format}")
         found += [f"turn {turn}: {fault}" for fault in _untrue(reply.thought, reply.actions[0], game.observation(), game)]
+        trail = [game.state]
         for tap in reply.actions:
             if game.step(tap) is not None:
                 break
+            trail.append(game.state)
     if game.outcome is not None and game.outcome.reason is not Reason.TICK_LIMIT:
         found.append(f"the bird crashes: {game.outcome}")
     return found

@@ -21,12 +21,31 @@ from flappybird.units import UNITS, to_text, to_units
 # --- what a model reads ------------------------------------------------------------------------------------------
 
 
-def system_prompt(config: FlappyConfig, ticks_per_turn: int = 1) -> str:
-    """Return the rules of `config` for a model that plans `ticks_per_turn` ticks with each reply."""
+def system_prompt(
+    config: FlappyConfig,
+    ticks_per_turn: int = 1,
+    *,
+    observation: str = "card",
+    latency_ticks: int = 0,
+    realtime: float = 0.0,
+) -> str:
+    """Return the rules of `config` for a model.
+
+    Args:
+        config: the world.
+        ticks_per_turn: how many ticks each reply plans.
+        observation: what the model sees, one of `rollout.View`.
+        latency_ticks: how many ticks late an action lands.
+        realtime: ticks that pass in each second that a reply takes; 0 where the game waits.
+    """
     physics = Physics.of(config)
     jump, gravity = to_text(physics.jump), to_text(physics.gravity)
-    top = _half(to_units(config.world_h))
+    top = half_text(to_units(config.world_h))
     every = "tick" if ticks_per_turn == 1 else f"{ticks_per_turn} ticks"
+    if realtime:
+        waits = f"the game does not wait: {realtime:g} ticks pass, without TAP, in each second until your reply is there"
+    else:
+        waits = "the game waits for your reply"
     if ticks_per_turn == 1:
         answer = "[TAP] flaps in the next tick, [] does nothing in it."
         example_tap, example_noop = "[TAP]", "[]"
@@ -36,8 +55,10 @@ def system_prompt(config: FlappyConfig, ticks_per_turn: int = 1) -> str:
             "ticks that you leave out fly as NOOP, and [] is NOOP throughout."
         )
         example_tap, example_noop = f"[TAP, {', '.join(['NOOP'] * (ticks_per_turn - 1))}]", "[]"
+    if latency_ticks:
+        answer += f" Every action lands {latency_ticks} tick{'s' * (latency_ticks > 1)} late; until then earlier ones do."
     return (
-        f"You fly the bird in Flappy Bird. You are asked once per {every}, and the game waits for your reply.\n"
+        f"You fly the bird in Flappy Bird. You are asked once per {every}, and {waits}.\n"
         "\n"
         "Reply with exactly one THINK and one ACTIONS block:\n"
         f"<THINK>velY becomes {jump}, birdY 0.00 becomes {jump}: up, towards the gap</THINK>\n"
@@ -53,24 +74,53 @@ def system_prompt(config: FlappyConfig, ticks_per_turn: int = 1) -> str:
         f"3. Every pipe moves {to_text(physics.speed)} to the left; one that has left the screen is gone, "
         f"a new one may appear at x={to_text(physics.world_w)}.\n"
         f"4. You crash if birdY+birdRadius >= {top} or birdY-birdRadius <= -{top}. "
-        f"While |x-birdX| < pipe_width/2+birdRadius = {_half(physics.width + 2 * physics.radius)} for a pipe, you crash if "
+        f"While |x-birdX| < pipe_width/2+birdRadius = {half_text(physics.width + 2 * physics.radius)} for a pipe, you crash if "
         "birdY+birdRadius > gapY+gapHeight/2 or birdY-birdRadius < gapY-gapHeight/2 of that pipe.\n"
         "5. If you live, each pipe whose right edge has just gone left of birdX-birdRadius scores 1.\n"
         "\n"
-        "What you see: <FLAPPY id=K> is tick K. birdY and velY are now. gapHeight is that of the next pipe not yet passed. "
-        "pipes lists (x,gapY) of every pipe on screen, left to right, passed ones too: x is the pipe's centre, "
-        "gapY its gap's centre. "
-        "score is the number of pipes passed. All numbers are exact.\n"
+        f"What you see: <FLAPPY id=K> is tick K. {_seen(config, observation, ticks_per_turn > 1 or realtime > 0)}\n"
         "\n"
         f"Physics: {' '.join(f'{name}={_value(value)}' for name, value in config)}"
     )
+
+
+def _seen(config: FlappyConfig, observation: str, trail: bool) -> str:
+    """Return what the system prompt says of an observation."""
+    numbers = (
+        "birdY and velY are now. gapHeight is that of the next pipe not yet passed. "
+        "pipes lists (x,gapY) of every pipe on screen, left to right, passed ones too: x is the pipe's centre, "
+        "gapY its gap's centre. "
+        "score is the number of pipes passed. All numbers are exact."
+    )
+    top, width = half_text(to_units(config.world_h)), to_text(to_units(config.world_w))
+    said = {
+        "card": numbers,
+        "signed": numbers
+        + " nextGap gives signed distances from the bird's edges to the next pipe not yet passed, [] where none "
+        "is on screen: left and right to its sides (left<0<right while it is in the bird's way), top and bottom to the edges of "
+        "its gap (bottom<=0<=top while the bird is inside the gap).",
+        "ascii": "birdY, velY and score (pipes passed) are now, and exact. Below them is the world in characters, from the "
+        f"ceiling y={top} down to the floor y=-{top} and from x=0.00 at the left to x={width} at the right, in rows and columns "
+        "of equal size: @ is the bird, # a pipe, . the air; a character tells what is at the centre of its cell.",
+        "image": f"The picture shows the world, from the ceiling y={top} down to the floor y=-{top} and from x=0.00 at the left "
+        f"to x={width} at the right, with the number of pipes passed.",
+        "text+image": numbers + " The picture shows the same.",
+    }[observation]
+    if trail:
+        said += " trail lists (tick,action,birdY,velY) of every tick since your last reply."
+    return said
 
 
 def _value(value: float | int) -> str:
     return str(value) if isinstance(value, int) else to_text(to_units(value))
 
 
-def _half(units: int) -> str:
+def signed_text(halves: int) -> str:
+    """Return `halves` (half units) as a decimal with its sign: `+18.80`, `-2.60`, `+0.00`."""
+    return ("-" if halves < 0 else "+") + half_text(abs(halves))
+
+
+def half_text(units: int) -> str:
     """Return half of `units` as a decimal, exactly: with a fifth decimal where `units` is odd."""
     return to_text(units // 2) if units % 2 == 0 else f"{units / (2 * UNITS):.5f}"
 

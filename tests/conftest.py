@@ -17,10 +17,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from flappybird.config import FlappyConfig
-from flappybird.episode import Episode, Player
-from flappybird.policies import make_policy, plan, write_reply
-from flappybird.records import finish
-from flappybird.rollout import Rollout, Rules
+from flappybird.episode import Episode
+from flappybird.rollout import Rules
+from flappybird.solo import fly
 
 settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")
@@ -30,12 +29,7 @@ ROOT = Path(__file__).parent.parent
 
 def play(policy: str = "planner", seed: int = 0, config: FlappyConfig | None = None, **rules: Any) -> Episode:
     """Return the episode that a policy plays, written down reply by reply."""
-    config = config or FlappyConfig()
-    rollout = Rollout(config, seed, Rules(**rules))
-    decide = make_policy(policy, config, seed)
-    while rollout.outcome is None:
-        rollout.take(write_reply(*plan(decide, rollout.observation(), config, rollout.rules.ticks_per_turn)))
-    return finish(rollout, Player(kind="policy", name=policy))
+    return fly(policy, config or FlappyConfig(), seed, Rules(**rules))
 
 
 @pytest.fixture(scope="session")

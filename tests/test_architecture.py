@@ -19,13 +19,14 @@ LAYERS = [
     ["game"],
     ["text", "solver", "batch"],
     ["rollout", "policies", "certify"],
-    ["episode"],
+    ["episode", "views"],
     ["rewards"],
     ["records", "analysis"],
     ["settings", "solo"],
+    ["pictures"],
     ["runs", "gymnasium_env"],
-    ["report", "baselines", "sft"],
-    ["classic", "server"],
+    ["report", "cost", "baselines", "sft"],
+    ["classic", "server", "taskset"],
     ["demo"],
     ["cli"],
     ["__main__"],
@@ -114,7 +115,7 @@ def test_without_the_classic_api_one_line_says_what_to_install(tmp_path):
     (tmp_path / "verifiers.py").write_text("__version__ = '0.4.0'\n", encoding="utf-8")
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nimport flappybird\n"
-        "try: flappybird.load_environment\nexcept ImportError as error: print(error)"
+        "try: flappybird.load_environment()\nexcept ImportError as error: print(error)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert "pip install 'flappybird[classic]'" in told.stdout

@@ -21,6 +21,7 @@ from flappybird import classic, rewards  # noqa: E402
 from flappybird.config import FlappyConfig  # noqa: E402
 from flappybird.errors import ConfigError  # noqa: E402
 from flappybird.game import FlappyGame, Reason  # noqa: E402
+from flappybird.levels import level  # noqa: E402
 from flappybird.runs import check, run_of_outputs  # noqa: E402
 from flappybird.settings import TRAIN_SEEDS, Settings  # noqa: E402
 from flappybird.text import system_prompt  # noqa: E402
@@ -293,6 +294,11 @@ def test_config_and_overrides_reach_the_game(policy_server):
     assert check(rebuilt([row]).rows[0]) == []
 
 
+def test_a_difficulty_names_a_world_and_overrides_are_laid_over_it(policy_server):
+    (row,) = evaluate(policy_server, difficulty="hard", config_overrides={"gravity": -0.2}, max_turns=5)
+    assert row["info"]["config"] == level("hard").model_dump() | {"gravity": -0.2}
+
+
 def test_a_plan_of_several_ticks_is_flown_within_the_tick_limit(policy_server):
     (row,) = evaluate(policy_server, ticks_per_turn=4, max_turns=30)
     assert row["metrics"]["ticks"] == 30
@@ -318,6 +324,8 @@ def test_a_plan_of_several_ticks_is_flown_within_the_tick_limit(policy_server):
         ({"config_overrides": "gravity=-0.2"}, "config_overrides = 'gravity=-0.2'"),
         ({"config": {"gravity": float("nan")}}, "gravity = nan"),
         ({"report": 3}, "report = 3"),
+        ({"difficulty": "hrd"}, "'hrd' is not a level; did you mean 'hard'?"),
+        ({"difficulty": "hard", "config": {"gravity": -0.2}}, "difficulty = 'hard': config names a world too"),
     ],
 )
 def test_D12_bad_arguments_are_refused_at_load_in_one_line(args, said):

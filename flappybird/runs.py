@@ -22,7 +22,7 @@ from flappybird import rewards
 from flappybird.config import FlappyConfig, one_line
 from flappybird.episode import MAX_BYTES, Ending, Episode, Player, Turn, fly, from_dict, load
 from flappybird.errors import ConfigError, EpisodeError, show
-from flappybird.files import parse_json, read_bytes, read_json
+from flappybird.files import parse_json, read_bytes
 from flappybird.game import Reason
 from flappybird.records import Difference, finish, verify
 from flappybird.rollout import Rollout, Rules
@@ -340,8 +340,7 @@ def _v1(folder: Path) -> Run:
     )
     traces = [trace for line in lines for trace in _list(line.get("traces")) if isinstance(trace, dict)]
     model = saved.get("model") or (_dict(_dict(traces[0].get("agent")).get("config")).get("model") if traces else None)
-    sampling = {name: value for name, value in _dict(saved.get("sampling")).items() if value not in (None, {})}
-    player = Player(kind="model", name=str(model or "unknown"), sampling=sampling)
+    player = _player(str(model or "unknown"), saved.get("sampling"), notes)
     rows = [row for line in lines for row in _rows_of_line(line, player, folder)]
     rows.sort(key=lambda row: (not isinstance(row.example, int), row.example if isinstance(row.example, int) else 0))
     starts = [start for trace in traces if (start := _number(_dict(trace.get("timing")).get("start")))]
@@ -360,7 +359,7 @@ def _v1(folder: Path) -> Run:
         rows=_numbered(rows),
         asked=_product(tasks, saved.get("num_rollouts")),
         env_args={name: taskset[name] for name in ("split", *ARGUMENTS) if taskset.get(name) is not None},
-        sampling=sampling,
+        sampling=player.sampling,
         versions={name: version for name, version in versions.items() if isinstance(version, str)},
         date=_date(starts),
         damaged=len(damaged),
@@ -374,7 +373,7 @@ def _saved_config(folder: Path, notes: list[str]) -> dict[str, Any]:
     files = sorted((resolved if resolved.is_dir() else folder / "configs").glob("*.json"))
     try:
         if files:
-            return _dict(read_json(files[0], MAX_BYTES))
+            return _dict(parse_json(read_bytes(files[0], MAX_BYTES), str(files[0]), constants=True))
         return tomllib.loads(read_bytes(folder / "config.toml", MAX_BYTES).decode("utf-8"))  # release 0.3.0
     except EpisodeError as error:
         notes.append(str(error) if files else f"{folder.name} has no config")
@@ -454,7 +453,7 @@ def _asked(node: Mapping[str, Any], nodes: list[dict[str, Any]]) -> str:
 
 def _last_error(record: Mapping[str, Any]) -> str | None:
     errors = [_dict(error) for error in _list(record.get("errors"))]
-    return f"{errors[-1].get('type')}: {errors[-1].get('message')}" if errors else None
+    return _line(f"{errors[-1].get('type')}: {errors[-1].get('message')}") if errors else None
 
 
 # --- what both have -----------------------------------------------------------------------------------------------
@@ -566,9 +565,13 @@ def error_of(output: Mapping[str, Any]) -> str | None:
         told = error.get("error_chain_repr") or error.get("message")
         error = told if isinstance(told, str) else show(error, 200)
     if error:
-        line = " ".join(str(error).split())
-        return line if len(line) <= MAX_ERROR else f"{line[: MAX_ERROR - 1]}…"
+        return _line(str(error))
     return "timed out" if output.get("stop_condition") == "timeout_reached" else None
+
+
+def _line(error: str) -> str:
+    line = " ".join(error.split())
+    return line if len(line) <= MAX_ERROR else f"{line[: MAX_ERROR - 1]}…"
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -52,10 +52,10 @@ def play_all(tasks: Iterable[Task]) -> dict[Task, dict[str, Played]]:
     distinct, ticks = [], 0
     for task in dict.fromkeys(tasks):
         searched, _ = work(Physics.of(task.config), FAR // 2)
-        ticks += task.rules.max_turns * max(searched // DEAR, 1)
-        if ticks > MAX_TICKS:
-            break
-        distinct.append(task)
+        cost = task.rules.max_turns * max(searched // DEAR, 1)
+        if ticks + cost <= MAX_TICKS:
+            ticks += cost
+            distinct.append(task)
     bar = tqdm(distinct, desc="baselines", unit="seed", leave=False, delay=2, disable=None)
     return {task: {name: _play(name, task) for name in POLICIES} for task in bar}
 

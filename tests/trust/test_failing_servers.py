@@ -181,6 +181,6 @@ def test_D10_a_run_with_damaged_metadata_is_not_resumed(policy_server, tmp_path,
 
 
 def test_a_rollout_that_is_retried_is_counted_once(policy_server):
-    with FaultProxy(policy_server, once("choices null")) as url:
+    with FaultProxy(policy_server, once("choices empty")) as url:
         run = play(url, max_retries=1)
     assert essence(run) == essence(play(policy_server))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -328,16 +329,7 @@ def run_of_outputs(
 
 def _v1(folder: Path) -> Run:
     notes: list[str] = []
-    saved: dict[str, Any] = {}
-    resolved = folder / "configs" / "resolved"
-    configs = sorted((resolved if resolved.is_dir() else folder / "configs").glob("*.json"))
-    if configs:
-        try:
-            saved = _dict(parse_json(read_bytes(configs[0], MAX_BYTES), str(configs[0]), constants=True))
-        except EpisodeError as error:
-            notes.append(str(error))
-    else:
-        notes.append(f"{folder.name} has no configs")
+    saved = _saved_config(folder, notes)
     damaged: list[str] = []
     lines = list(_lines(folder / "traces.jsonl", damaged))
     taskset = _dict(_dict(saved.get("env")).get("taskset")) or _dict(saved.get("taskset"))
@@ -375,14 +367,36 @@ def _v1(folder: Path) -> Run:
     )
 
 
+def _saved_config(folder: Path, notes: list[str]) -> dict[str, Any]:
+    """Return the config that a v1 run was started with, from where its release keeps it; what is amiss is told in `notes`."""
+    resolved = folder / "configs" / "resolved"
+    files = sorted((resolved if resolved.is_dir() else folder / "configs").glob("*.json"))
+    try:
+        if files:
+            return _dict(parse_json(read_bytes(files[0], MAX_BYTES), str(files[0]), constants=True))
+        stated = tomllib.loads(read_bytes(folder / "config.toml", MAX_BYTES).decode("utf-8"))  # release 0.3.0
+        return _dict(json.loads(json.dumps(stated, default=str)))  # TOML has dates, which nothing here can keep
+    except EpisodeError as error:
+        notes.append(str(error) if files else f"{folder.name} has no config")
+    except (ValueError, RecursionError) as error:
+        notes.append(f"{folder / 'config.toml'}: not TOML: {show(str(error), 120)}")
+    return {}
+
+
 def _rows_of_line(line: Mapping[str, Any], player: Player, path: Path) -> list[Row]:
     """Return the rows of one saved v1 episode: one for each of its traces, and one that says why where it has none."""
-    example = _dict(_dict(line.get("task")).get("data")).get("idx")
-    example = example if isinstance(example, int) else None
     traces = [trace for trace in _list(line.get("traces")) if isinstance(trace, dict)]
     if not traces:
-        return [Row(0, None, problem="the rollout ended before it began", error=_last_error(line) or "error", example=example)]
-    return [_row_of_trace(trace, example, player, path) for trace in traces]
+        return [
+            Row(0, None, problem="the rollout ended before it began", error=_last_error(line) or "error", example=_index(line))
+        ]
+    return [_row_of_trace(trace, _index(trace), player, path) for trace in traces]
+
+
+def _index(record: Mapping[str, Any]) -> int | None:
+    """Return the place in its taskset of the task that an episode or a trace is about."""
+    index = _dict(_dict(record.get("task")).get("data")).get("idx")
+    return index if isinstance(index, int) else None
 
 
 def _row_of_trace(trace: Mapping[str, Any], example: int | None, player: Player, path: Path) -> Row:

@@ -28,9 +28,10 @@ RUN_BY = {
     "uv run vf-eval flappybird -m gpt-4.1-mini": "test_vf_eval.test_the_cards_long_command_word_for_word",
     "uv run vf-eval flappybird -m my-model": "test_vf_eval.test_any_openai_compatible_server_will_do",
     "uv run flappybird serve": "test_server.test_the_command_prints_its_port_and_stops_on_a_signal",
-    "uv run vf-eval flappybird -m planner": "test_readme.test_a_run_is_verified_and_taken_apart_as_readme_says",
-    "uv run flappybird verify": "test_readme.test_a_run_is_verified_and_taken_apart_as_readme_says",
-    "uv run flappybird episodes": "test_readme.test_a_run_is_verified_and_taken_apart_as_readme_says",
+    "uv run vf-eval flappybird -m planner": "test_readme.test_a_run_is_taken_apart_told_and_filmed_as_readme_says",
+    "uv run flappybird": "test_readme.test_a_run_is_taken_apart_told_and_filmed_as_readme_says",
+    "uv run python -m": "test_readme.test_a_run_is_taken_apart_told_and_filmed_as_readme_says",
+    "uv run eval": "test_readme.test_the_v1_command_plays_the_same_games",
 }
 
 
@@ -64,22 +65,55 @@ def test_the_demo_does_what_readme_shows(tmp_path):
     assert "3 of 3 verified" in again.stdout
 
 
-def test_a_run_is_verified_and_taken_apart_as_readme_says(policy_server, tmp_path):
+def test_a_run_is_taken_apart_told_and_filmed_as_readme_says(policy_server, tmp_path):
     endpoints(tmp_path, policy_server, "planner")
     done = run_command(*readme.command("uv run vf-eval flappybird -m planner"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
-    (folder,) = (tmp_path / "outputs" / "evals" / "flappybird--planner").iterdir()
+    told = done.stdout.splitlines()[-1]
+    assert re.fullmatch(r"report: environments/flappybird/reports/flappybird-[\d.]+--planner--n5-r1--\w{8}\.html", told)
+    assert (tmp_path / told.removeprefix("report: ")).stat().st_size > 50_000
+
+    own = ("demo", "serve")  # run by other tests
     for command in readme.commands():
-        if command.startswith(("uv run flappybird verify", "uv run flappybird episodes")):
-            words = [str(folder.relative_to(tmp_path)) if word.endswith("/*") else word for word in readme.words(command)]
-            told = run_command(*words, cwd=tmp_path)
-            assert (told.returncode, told.stderr) == (0, "")
-            assert "5 of 5" in told.stdout
+        words = readme.words(command)
+        if (words[0] == "flappybird" and words[1] not in own) or words[:2] == ["python", "-m"]:
+            done = run_command(*_expanded(words, tmp_path), cwd=tmp_path)
+            assert (done.returncode, done.stderr) == (0, ""), command
+            assert done.stdout, command
+            if words[1] == "verify":
+                assert "5 of 5 verified" in done.stdout
+    made = {path.name for path in tmp_path.iterdir()} | {path.name for path in (tmp_path / "clips").iterdir()}
+    files = {
+        word
+        for command in readme.commands()
+        for word in readme.words(command)
+        if re.fullmatch(r"[\w-]+\.(mp4|gif|png|json|jsonl|html)", word)
+    }
+    assert files <= made
+    assert len([name for name in made if re.fullmatch(r"episode-\d{4}\.mp4", name)]) in (1, 2)
+    for name in files:
+        assert (tmp_path / name).stat().st_size > 500, name
 
 
-def test_the_python_example_runs(capsys):
-    (example,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    exec(compile(example, "README.md", "exec"), {})
+def _expanded(words, folder):
+    """What a shell makes of `*`."""
+    return [str(path) for word in words for path in (sorted(folder.glob(word)) if "*" in word else [word])]
+
+
+def test_the_v1_command_plays_the_same_games(policy_server, tmp_path):
+    words = [policy_server if "127.0.0.1" in word else word for word in readme.command("uv run eval flappybird")]
+    done = run_command(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    (traces,) = tmp_path.rglob("traces.jsonl")
+    verified = run_command("flappybird", "verify", str(traces.parent), cwd=tmp_path)
+    assert "2 of 2 verified" in verified.stdout
+
+
+def test_the_python_examples_run(capsys):
+    examples = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    assert len(examples) == 2
+    for example in examples:
+        exec(compile(example, "README.md", "exec"), {})
     assert "outcome=" in capsys.readouterr().out
 
 
@@ -97,7 +131,7 @@ def test_the_tables_name_every_field_and_argument_with_its_default():
         name: float(v) for name, v in FlappyConfig().model_dump().items()
     }
     for name in ARGUMENTS:
-        assert f"| `{name}` |" in TEXT or name == "report", name
+        assert f"| `{name}` |" in TEXT, name
     arguments = {**Rules().model_dump(), "num_examples": Settings.num_examples, "seed": Settings.seed}
     for name, value in arguments.items():
         assert re.search(rf"^\| `{name}` \| \w+ \| `{value}` \|", TEXT, re.MULTILINE), name

@@ -113,6 +113,8 @@ def _in_parallel(jobs: Sequence[Job], workers: int) -> Iterator[Done]:
                         continue
                 except (EOFError, OSError):
                     yield Done(job.row, job.path, problem="its process was killed")
+                    process.join()
+                    _clear(job.path)
                 ready.close()
                 process.join()
     finally:
@@ -120,10 +122,11 @@ def _in_parallel(jobs: Sequence[Job], workers: int) -> Iterator[Done]:
         for pipe, (process, _) in busy.items():
             process.terminate()
             pipe.close()
-        for process, _ in busy.values():
+        for process, job in busy.values():
             process.join(5)
             process.kill()
             process.join()
+            _clear(job.path)
 
 
 def _start() -> tuple[SpawnProcess, Connection]:
@@ -139,6 +142,12 @@ def _start() -> tuple[SpawnProcess, Connection]:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     theirs.close()
     return process, ours
+
+
+def _clear(path: Path) -> None:
+    """Remove what a worker that has ended left of `path` under temporary names, see `files.replacing`."""
+    for left in path.parent.glob(f".{path.stem[:40]}-*{path.suffix}"):
+        left.unlink(missing_ok=True)
 
 
 def _send(pipe: Connection, job: Job) -> Job:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import tempfile
@@ -140,27 +141,30 @@ def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, qu
     count = 0
     with replacing(path) as temporary, tempfile.TemporaryFile() as complaints:
         # Run by us and not by imageio's generator, which leaves an encoder that is stopped unreaped, its complaints unread.
-        encoder = subprocess.Popen(
-            [*command, os.path.abspath(temporary)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=complaints,
-            start_new_session=True,  # Ctrl-C is for us to handle
-        )
-        assert encoder.stdin is not None
+        encoder: subprocess.Popen[bytes] | None = None
         try:
+            with _uninterrupted():
+                encoder = subprocess.Popen(
+                    [*command, os.path.abspath(temporary)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=complaints,
+                    start_new_session=True,  # Ctrl-C is for us to handle
+                )
+            assert encoder.stdin is not None
             with contextlib.suppress(BrokenPipeError):  # it gave up: its return code says so
                 for frame in frames:
-                    encoder.stdin.write(np.ascontiguousarray(frame).data)
                     count += 1
+                    encoder.stdin.write(np.ascontiguousarray(frame).data)
             with contextlib.suppress(BrokenPipeError):
                 encoder.stdin.close()
             encoder.wait()
         except BaseException:
-            encoder.kill()
-            with contextlib.suppress(BrokenPipeError):
-                encoder.stdin.close()
-            encoder.wait()
+            if encoder is not None and encoder.stdin is not None:
+                encoder.kill()
+                with contextlib.suppress(BrokenPipeError):
+                    encoder.stdin.close()
+                encoder.wait()
             raise
         if not count:
             raise FlappyError(f"{path}: no pictures to write")
@@ -169,6 +173,19 @@ def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, qu
             said = complaints.read(10_000).decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
             raise FlappyError(f"{path}: ffmpeg gave up: {show(said[-1], 200)}")
     return count
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let signals wait: an encoder that is started while one arrives would be nobody's, and write to a name that is gone."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def boxes(path: Path) -> list[str]:

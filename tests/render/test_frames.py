@@ -2,7 +2,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import flown, replied
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from render.clip import Clip, Timing
 from render.frames import TICKS_PER_SECOND, Pace, Track, frames, grid_frames
 from render.scene import Overlay
 from render.sheet import sheet
+from tests.episodes import flown, replied
 
 SMALL = (160, 120)
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Run, clean_environment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from flappybird.records import verify
 from flappybird.rollout import Rules
 from render.play import Phase, Session, play
 from render.sdl import pygame
+from tests.episodes import Run, clean_environment
 
 CONFIG = FlappyConfig()
 

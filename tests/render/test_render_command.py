@@ -12,11 +12,11 @@ from pathlib import Path
 
 import imageio_ffmpeg
 import pytest
-from conftest import Run, clean_environment, flown, replied
 from PIL import Image
 
 from flappybird.episode import save
 from render.__main__ import main
+from tests.episodes import Run, clean_environment, flown, replied
 from videos.writer import boxes
 
 

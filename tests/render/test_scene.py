@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import clean_environment, flown, replied
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from flappybird.units import UNITS, to_units
 from render.frames import Track
 from render.scene import BODY, GRASS, PAPER, PIPE, SKY, SOIL, Moment, Overlay, Scene, View, read_size
 from render.sdl import pygame
+from tests.episodes import clean_environment, flown, replied
 
 NOTHING = Overlay(*[False] * 6)
 

@@ -2,13 +2,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from conftest import flown
 
 from flappybird.errors import FlappyError
 from render.frames import TICKS_PER_SECOND, Track
 from render.scene import Overlay
 from render.sdl import pygame
 from render.viewer import SPEEDS, STRIP, Deck, view
+from tests.episodes import flown
 
 
 def test_a_deck_plays_to_the_end_and_stops_there() -> None:

@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Run, clean_environment, flown
 from PIL import Image
 
 from flappybird.episode import save
 from flappybird.errors import ConfigError
 from flappybird.runs import load_run
+from tests.episodes import Run, clean_environment, flown
 from videos.__main__ import main
 from videos.export import Job, choose, export, file_name, whole
 from videos.writer import playable

@@ -24,7 +24,7 @@ def test_a_clip_of_the_gallery_is_what_the_script_makes(name: str, tmp_path: Pat
 
 
 def test_the_gallery_shows_what_it_says() -> None:
-    from conftest import flown
+    from tests.episodes import flown
 
     assert flown("planner", SHOTS["passes.gif"].seed).outcome.pipes_passed >= 5
     assert flown("heuristic", SHOTS["crash.gif"].seed).outcome.reason is Reason.PIPE

@@ -6,7 +6,6 @@ from pathlib import Path
 import imageio_ffmpeg
 import numpy as np
 import pytest
-from conftest import flown
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -16,6 +15,7 @@ from flappybird.units import UNITS
 from render.clip import Clip, Timing
 from render.frames import Track
 from render.scene import BODY, PIPE, SKY, Frame, Overlay
+from tests.episodes import flown
 from videos.palette import COLORS, Palette, pack, unpack
 from videos.writer import GIF_FPS, boxes, check_target, playable, write, write_gif
 

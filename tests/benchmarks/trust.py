@@ -99,7 +99,8 @@ def rollouts() -> None:
         f"{done.turns:,} turns in {done.seconds:.0f} s: {done.turns / done.seconds:.0f}/s",
         f"CPU {done.cpu:.0f} s, {done.ours / done.cpu:.1%} of it ours",
         f"{done.memory / count / 1e6:.2f} MB a rollout",
-        f"longest call of ours {done.longest * 1e3:.1f} ms, latest event {done.stall * 1e3:.0f} ms",
+        f"longest call of ours {done.longest * 1e3:.1f} ms, garbage collection {done.collected * 1e3:.0f} ms",
+        f"latest event {done.stall * 1e3:.0f} ms",
         f"{errors} errors, {wrong} not verified",
     )
 

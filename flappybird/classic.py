@@ -400,42 +400,6 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
             )
 
 
-ERRORED = "errored.jsonl"
-"""Where a resumed run keeps the rows that ended by an error and are played again."""
-
-
-def is_saved(results: Path) -> bool:
-    """Whether `results` is a run that the library would resume."""
-    return (results / "metadata.json").is_file() and (results / "results.jsonl").is_file()
-
-
-def set_errors_aside(results: Path) -> int:
-    """Move the errored rows of a saved run to `ERRORED`, so that resuming plays them again; return how many they are.
-
-    The library takes a row that ended by an error for a finished one. Every row is in one of the two files at any moment;
-    one that is in both, since the process was killed in between, is not written twice.
-    """
-    saved, errored = results / "results.jsonl", results / ERRORED
-    kept: list[bytes] = []
-    moved: list[bytes] = []
-    for line in saved.read_bytes().splitlines(keepends=True):
-        (moved if _ended_by_error(line) else kept).append(line)
-    if moved:
-        known = errored.read_bytes().splitlines(keepends=True) if errored.is_file() else []
-        whole = [line if line.endswith(b"\n") else line + b"\n" for line in (*known, *moved)]
-        write_bytes(errored, b"".join(dict.fromkeys(whole)))
-        write_bytes(saved, b"".join(kept))
-    return len(moved)
-
-
-def _ended_by_error(line: bytes) -> bool:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return False  # a damaged line stays where it is, and is counted there
-    return isinstance(row, dict) and error_of(row) is not None
-
-
 class _Watch:
     """Sees the rows of an evaluation as they come, and reports on them in the end."""
 
@@ -478,6 +442,42 @@ class _Watch:
 def _exchange(step: dict[str, Any]) -> list[Any]:
     """Return what one turn added to the conversation: the observation and the reply."""
     return [step["prompt"][-1], *step["completion"]]
+
+
+ERRORED = "errored.jsonl"
+"""Where a resumed run keeps the rows that ended by an error and are played again."""
+
+
+def is_saved(results: Path) -> bool:
+    """Whether `results` is a run that the library would resume."""
+    return (results / "metadata.json").is_file() and (results / "results.jsonl").is_file()
+
+
+def set_errors_aside(results: Path) -> int:
+    """Move the errored rows of a saved run to `ERRORED`, so that resuming plays them again; return how many they are.
+
+    The library takes a row that ended by an error for a finished one. Every row is in one of the two files at any moment;
+    one that is in both, since the process was killed in between, is not written twice.
+    """
+    saved, errored = results / "results.jsonl", results / ERRORED
+    kept: list[bytes] = []
+    moved: list[bytes] = []
+    for line in saved.read_bytes().splitlines(keepends=True):
+        (moved if _ended_by_error(line) else kept).append(line)
+    if moved:
+        known = errored.read_bytes().splitlines(keepends=True) if errored.is_file() else []
+        whole = [line if line.endswith(b"\n") else line + b"\n" for line in (*known, *moved)]
+        write_bytes(errored, b"".join(dict.fromkeys(whole)))
+        write_bytes(saved, b"".join(kept))
+    return len(moved)
+
+
+def _ended_by_error(line: bytes) -> bool:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return False  # a damaged line stays where it is, and is counted there
+    return isinstance(row, dict) and error_of(row) is not None
 
 
 _IN_MESSAGES = ("reply", "reasoning")

@@ -24,7 +24,7 @@ from flappybird.config import FlappyConfig, one_line
 from flappybird.errors import ConfigError, GameOver, unknown_name
 from flappybird.game import FlappyGame, Outcome, Reason, State
 from flappybird.observation import Observation
-from flappybird.text import Reply, Status, content_text, read_reply
+from flappybird.text import MAX_PLAN, Reply, Status, content_text, read_reply
 
 Action = Literal["TAP", "NOOP"]
 View = Literal["card", "signed", "ascii", "image", "text+image"]
@@ -49,7 +49,7 @@ class Rules(BaseModel):
 
     max_turns: Annotated[int, Field(ge=1, le=1_000_000)] = 300
     """The limit on ticks: exactly so many can happen."""
-    ticks_per_turn: Annotated[int, Field(ge=1, le=100)] = 1
+    ticks_per_turn: Annotated[int, Field(ge=1, le=MAX_PLAN)] = 1
     """Ticks that one reply plans."""
     latency_ticks: Annotated[int, Field(ge=0, le=100)] = 0
     """An action lands so many ticks late."""

@@ -374,10 +374,11 @@ def _saved_config(folder: Path, notes: list[str]) -> dict[str, Any]:
     try:
         if files:
             return _dict(parse_json(read_bytes(files[0], MAX_BYTES), str(files[0]), constants=True))
-        return tomllib.loads(read_bytes(folder / "config.toml", MAX_BYTES).decode("utf-8"))  # release 0.3.0
+        stated = tomllib.loads(read_bytes(folder / "config.toml", MAX_BYTES).decode("utf-8"))  # release 0.3.0
+        return _dict(json.loads(json.dumps(stated, default=str)))  # TOML has dates, which nothing here can keep
     except EpisodeError as error:
         notes.append(str(error) if files else f"{folder.name} has no config")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         notes.append(f"{folder / 'config.toml'}: not TOML: {show(str(error), 120)}")
     return {}
 

@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 import h11
 import uvicorn
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -72,19 +72,27 @@ class StreamOptions(BaseModel):
     include_usage: bool | None = None
 
 
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WHOLE = BeforeValidator(_whole)
+"""Reads a whole number as JSON has it, where 3.0 is one too."""
+
+
 class ChatRequest(BaseModel):
     """The fields of a chat completion request that matter here; unknown ones are ignored, and null is as good as absent."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
     model: str
     messages: Annotated[list[Message], Field(min_length=1)]
-    n: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
+    n: Annotated[int, Field(ge=1, le=MAX_CHOICES), WHOLE] | None = None
     stop: str | list[str] | None = None
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
-    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: Annotated[int, Field(ge=1), WHOLE] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1), WHOLE] | None = None
     temperature: float | None = None
     top_p: float | None = None
-    seed: int | None = None
+    seed: Annotated[int, WHOLE] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
 

@@ -18,6 +18,9 @@ from flappybird.course import Physics
 from flappybird.errors import ConfigError
 from flappybird.units import UNITS, to_text, to_units
 
+MAX_PLAN = 100
+"""The most ticks that one reply can plan."""
+
 # --- what a model reads ------------------------------------------------------------------------------------------
 
 
@@ -141,9 +144,9 @@ def read_config(prompt: str) -> FlappyConfig | None:
 
 
 def read_ticks(prompt: str) -> int:
-    """Return how many ticks a system prompt asks a reply to plan."""
+    """Return how many ticks a system prompt asks a reply to plan, `MAX_PLAN` at the most."""
     found = re.search(r"for the next (\d{1,3}) ticks in order", prompt)
-    return int(found[1]) if found else 1
+    return min(max(int(found[1]), 1), MAX_PLAN) if found else 1
 
 
 # --- how a reply is read -----------------------------------------------------------------------------------------

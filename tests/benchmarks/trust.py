@@ -7,29 +7,32 @@ from __future__ import annotations
 
 import os
 import random
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from pathlib import Path
 
 from flappybird.demo import policy_server
 from flappybird.runs import check, run_of_outputs
 from flappybird.text import read_reply
-from tests.trust import hostile, load
+from tests.trust import hostile, kills, load
 
 SHARE = float(os.environ.get("TRUST_SHARE", "1"))
 
 
 def sized(number: int) -> int:
+    """The share of a size that is tried."""
     return max(int(number * SHARE), 1)
 
 
 def main() -> None:
     """Print what was tried and what it took."""
-    for part in (replies, long_replies, ticks, episodes, rollouts, *_kills()):
+    for part in (replies, long_replies, ticks, kill_nine, kill_evaluations, episodes, rollouts):
         part()
 
 
 def say(what: str, *figures: str) -> None:
+    """Print a line of the table."""
     print(f"{what:<44} {'; '.join(figures)}", flush=True)
 
 
@@ -68,8 +71,6 @@ def ticks() -> None:
 
 
 def episodes() -> None:
-    from pathlib import Path
-
     dice, count = random.Random(0), sized(10_000)
     played, turns, errors, started, cpu = 0, 0, 0, time.perf_counter(), time.process_time()
     while played < count:
@@ -99,10 +100,30 @@ def rollouts() -> None:
         f"{done.turns:,} turns in {done.seconds:.0f} s: {done.turns / done.seconds:.0f}/s",
         f"CPU {done.cpu:.0f} s, {done.ours / done.cpu:.1%} of it ours",
         f"{done.memory / count / 1e6:.2f} MB a rollout",
-        f"longest call of ours {done.longest * 1e3:.1f} ms, latest event {done.stall * 1e3:.0f} ms",
+        f"longest call of ours {done.longest * 1e3:.1f} ms, garbage collection {done.collected * 1e3:.0f} ms",
+        f"latest event {done.stall * 1e3:.0f} ms",
         f"{errors} errors, {wrong} not verified",
     )
 
 
-def _kills() -> list[Callable[[], None]]:
-    return []
+def kill_nine() -> None:
+    count, dice = sized(50), random.Random(0)
+    for what in (kills.episodes, kills.playing, kills.report, kills.videos):
+        with tempfile.TemporaryDirectory() as folder:
+            started = time.perf_counter()
+            done = what(Path(folder), count, dice)
+            took = f"{time.perf_counter() - started:.0f} s"
+        say(
+            f"{count} kill -9 on {what.__name__}",
+            f"{done.killed} in the middle, {done.finished} too late",
+            "all files whole",
+            took,
+        )
+
+
+def kill_evaluations() -> None:
+    count, started = sized(50), time.perf_counter()
+    with policy_server() as url, tempfile.TemporaryDirectory() as folder:
+        done = kills.evaluations(Path(folder), count, random.Random(0), url, games=3 * count)
+    told = f"{done.killed} in the middle", f"{3 * count} games, none lost, none twice", f"{time.perf_counter() - started:.0f} s"
+    say(f"{count} kill -9 on vf-eval -s, resumed", *told)

@@ -31,6 +31,8 @@ class Load(NamedTuple):
     """CPU seconds inside the package's own functions."""
     longest: float
     """The longest of those calls, in CPU seconds: what the event loop has to wait for because of us."""
+    collected: float
+    """CPU seconds of the longest garbage collection, which strikes whoever makes the next object; in none of the above."""
     stall: float
     """The longest time that the event loop was late, in seconds, whoever held it up."""
     memory: float
@@ -38,18 +40,36 @@ class Load(NamedTuple):
 
 
 @contextlib.contextmanager
-def _watched(owner: Any, name: str, spent: list[float], inside: list[str]) -> Iterator[None]:
+def _collections(pauses: list[float]) -> Iterator[None]:
+    """Note how long each garbage collection takes that is worth noting."""
+    begun = [0.0]
+
+    def note(phase: str, _: Any) -> None:
+        if phase == "start":
+            begun[0] = time.thread_time()
+        elif (took := time.thread_time() - begun[0]) > 0.001:
+            pauses.append(took)
+
+    gc.callbacks.append(note)
+    try:
+        yield
+    finally:
+        gc.callbacks.remove(note)
+
+
+@contextlib.contextmanager
+def _watched(owner: Any, name: str, spent: list[float], inside: list[str], pauses: list[float]) -> Iterator[None]:
     original = getattr(owner, name)
 
     def timed(*args: Any, **kwargs: Any) -> Any:
         if inside:  # one of them calls another: counted there
             return original(*args, **kwargs)
         inside.append(name)
-        started = time.thread_time()
+        before, started = sum(pauses), time.thread_time()
         try:
             return original(*args, **kwargs)
         finally:
-            spent.append(time.thread_time() - started)
+            spent.append(time.thread_time() - started - (sum(pauses) - before))
             inside.clear()
 
     with mock.patch.object(owner, name, timed):
@@ -96,12 +116,14 @@ def evaluate(url: str, model: str, rollouts: int, turns: int, **args: Any) -> Lo
 
     spent: list[float] = []
     inside: list[str] = []
+    pauses: list[float] = [0.0]
     before, wall, cpu = peak(), time.perf_counter(), time.process_time()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_collections(pauses))
         for owner, name in ((settings, "start"), (settings, "observe"), (Rollout, "take"), (records, "finish")):
-            stack.enter_context(_watched(owner, name, spent, inside))
-        stack.enter_context(_watched(flappybird.classic, "_episode", spent, inside))
-        stack.enter_context(_watched(Episode, "to_dict", spent, inside))
+            stack.enter_context(_watched(owner, name, spent, inside, pauses))
+        stack.enter_context(_watched(flappybird.classic, "_episode", spent, inside, pauses))
+        stack.enter_context(_watched(Episode, "to_dict", spent, inside, pauses))
         results = asyncio.run(play())
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     memory = peak() - before
@@ -114,6 +136,7 @@ def evaluate(url: str, model: str, rollouts: int, turns: int, **args: Any) -> Lo
         cpu=cpu,
         ours=sum(spent),
         longest=max(spent),
+        collected=max(pauses),
         stall=max(late),
         memory=memory,
     )

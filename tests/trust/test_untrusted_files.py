@@ -107,6 +107,26 @@ def test_numbers_that_no_json_can_give_back_never_get_into_an_episode(tmp_path):
     assert load(tmp_path / "e.json") == run.rows[0].episode
 
 
+TOML = [
+    "a = " + "[" * 3_000 + "]" * 3_000,
+    "sampling = 1979-05-27T07:32:00Z",
+    "[sampling]\ntemperature = nan\nsince = 1979-05-27",
+    "[env.taskset]\nseed = 1979-05-27\nconfig = [[[[1]]]]\nmax_turns = inf",
+    "model = 07:32:00",
+    "num_tasks = 9223372036854775807\nnum_rollouts = -1",
+]
+
+
+@pytest.mark.parametrize("toml", TOML, ids=range(len(TOML)))
+def test_a_saved_config_of_v1_may_hold_anything(tmp_path, toml, capsys):
+    (tmp_path / "traces.jsonl").write_text('{"traces": [{"info": {"episode": {}}}, 7]}\n{"traces": 7}\n[]\n', encoding="utf-8")
+    (tmp_path / "config.toml").write_text(toml, encoding="utf-8")
+    assert cli.main(["verify", str(tmp_path)]) == 1
+    assert cli.main(["report", str(tmp_path), "--json"]) in (0, 1)
+    assert cli.main(["report", str(tmp_path), "-o", str(tmp_path / "page.html")]) in (0, 1)
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_a_file_or_a_line_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     from flappybird import episode, runs
 

@@ -1,0 +1,210 @@
+"""Commands killed without warning (SIGKILL) at random moments, and what must still be true of what they leave behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from flappybird.episode import load, save
+from flappybird.records import verify
+from flappybird.runs import check, load_run
+from tests.conftest import ROOT, play
+from tests.test_runs import saved_row, write_run
+
+
+class Killed(NamedTuple):
+    """What became of a command that was to be killed so many times."""
+
+    killed: int
+    finished: int
+    """How often it was done before its time had come."""
+
+
+def kill_often(command: list[str], times: int, whole: Callable[[], Any], dice: random.Random, cwd: Path) -> Killed:
+    """Start `command` `times` times and kill it at a random moment of the time that it takes; check `whole()` after each."""
+    started = time.monotonic()
+    _run(command, cwd, None)
+    takes = time.monotonic() - started
+    whole()
+    killed = sum(_run(command, cwd, dice.uniform(0.2, 1.0) * takes, whole) for _ in range(times))
+    return Killed(killed, times - killed)
+
+
+def _run(command: list[str], cwd: Path, seconds: float | None, whole: Callable[[], Any] = lambda: None) -> bool:
+    """Run `command`, `seconds` long at the most; return whether it was killed."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        _, said = process.communicate(timeout=seconds)
+        assert process.returncode == 0, said[-2000:]
+        return False
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        whole()  # also while orphans, if there are any, are still at it
+        _wait_for_orphans(process.pid)
+        whole()
+        return True
+
+
+def _wait_for_orphans(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        for _ in range(200):
+            os.killpg(group, 0)
+            time.sleep(0.05)
+        raise AssertionError("what it had started goes on without it")
+
+
+# --- what is killed -----------------------------------------------------------------------------------------------
+
+
+def a_run(folder: Path, rows: int = 6) -> Path:
+    """A saved run of some rows."""
+    return write_run(folder / "run", [saved_row(seed, max_turns=40) for seed in range(rows)])
+
+
+def episodes(folder: Path, times: int, dice: random.Random) -> Killed:
+    """`flappybird episodes`: every file under a final name is an episode that its replay confirms."""
+    run, out = a_run(folder, 40), folder / "out"
+
+    def whole() -> None:
+        for file in out.glob("[!.]*"):
+            assert verify(load(file)) == []
+
+    return kill_often([sys.executable, "-m", "flappybird", "episodes", str(run), "-o", str(out)], times, whole, dice, folder)
+
+
+def report(folder: Path, times: int, dice: random.Random) -> Killed:
+    """`flappybird report`: the page is the old one or the new one, and whole."""
+    run, page = a_run(folder), folder / "page.html"
+
+    def whole() -> None:
+        text = page.read_text(encoding="utf-8")
+        assert text.startswith(("<!", "<html"))
+        assert text.rstrip().endswith("</html>")
+
+    return kill_often([sys.executable, "-m", "flappybird", "report", str(run), "-o", str(page)], times, whole, dice, folder)
+
+
+def playing(folder: Path, times: int, dice: random.Random) -> Killed:
+    """`flappybird play --save`: the episode is the old one or the new one, and verified."""
+    file = folder / "played.json"
+    save(play("noop"), file)
+
+    def whole() -> None:
+        assert verify(load(file)) == []
+
+    command = [sys.executable, "-m", "flappybird", "play", "--policy", "planner", "--seed", "3", "--save", str(file)]
+    return kill_often(command, times, whole, dice, folder)
+
+
+def videos(folder: Path, times: int, dice: random.Random) -> Killed:
+    """`python -m videos`: what stands under a final name plays to its end, and the next export goes on from there."""
+    import imageio_ffmpeg
+
+    (folder / "episodes").mkdir()
+    for seed in range(4):
+        save(play("heuristic", seed, max_turns=30), folder / "episodes" / f"e{seed}.json")
+    out = folder / "clips"
+    rounds = iter(range(10**6))
+
+    def whole() -> None:
+        for file in folder.glob("clips*/[!.]*.mp4"):
+            frames, _ = imageio_ffmpeg.count_frames_and_secs(str(file))
+            assert frames >= 10
+
+    # Each time into a folder of its own, or there would be nothing left to do.
+    started = time.monotonic()
+    command = [sys.executable, "-m", "videos", str(folder / "episodes"), "--size", "144x120", "--workers", "2", "-o"]
+    _run([*command, str(out)], folder, None)
+    takes = time.monotonic() - started
+    whole()
+    killed = sum(
+        _run([*command, str(folder / f"clips{next(rounds)}")], folder, dice.uniform(0.2, 1.0) * takes, whole)
+        for _ in range(times)
+    )
+    for unfinished in folder.glob("clips[0-9]*"):
+        _run([*command, str(unfinished)], folder, None)
+        assert len(list(unfinished.glob("[!.]*.mp4"))) == 4
+        break
+    whole()
+    return Killed(killed, times - killed)
+
+
+def evaluations(folder: Path, times: int, dice: random.Random, url: str, games: int = 12) -> Killed:
+    """`vf-eval -s`, killed and resumed again and again: in the end the run is the one that nobody disturbed.
+
+    Killed at a random moment after it has begun to save, so that there is something to lose.
+    """
+    program = str(Path(sysconfig.get_path("scripts")) / "vf-eval")
+    words = [
+        "flappybird",
+        "-m",
+        "heuristic:latency=0.02",
+        "-b",
+        url,
+        "-k",
+        "FLAPPYBIRD_API_KEY",
+        "-n",
+        str(games),
+        "-r",
+        "1",
+        "-s",
+    ]
+    words += ["-c", "2", "-a", '{"max_turns": 25, "report": false}', "--disable-tui", "--disable-env-server"]
+    killed, saved, seen = 0, None, 0
+    for round_ in range(times + 1):
+        last = round_ == times
+        resume = ["--resume", str(saved)] if saved else []
+        with subprocess.Popen(
+            [program, *words, *resume], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as process:
+            if last:
+                _, said = process.communicate(timeout=600)
+                assert process.returncode == 0, said[-2000:]
+            else:
+                begun = time.monotonic()
+                while process.poll() is None and time.monotonic() - begun < 120:
+                    found = next(iter(folder.rglob("results.jsonl")), None)
+                    if found and found.read_bytes().count(b"\n") > seen:
+                        break
+                    time.sleep(0.05)
+                time.sleep(dice.uniform(0.0, 0.6))
+                killed += process.poll() is None
+                process.kill()
+                process.communicate()
+        found = next(iter(folder.rglob("results.jsonl")), None)
+        if found is None:
+            continue
+        saved = found.parent
+        json.loads((saved / "metadata.json").read_text(encoding="utf-8"))
+        run = load_run(saved)
+        assert len(run.rows) >= seen, "a finished episode is gone"
+        assert run.damaged <= killed
+        assert all(row.error is None and check(row) == [] for row in run.rows)
+        examples = [row.example for row in run.rows]
+        assert len(set(examples)) == len(examples), "something is counted twice"
+        seen = len(run.rows)
+        if seen == games and not last:
+            break
+    assert saved is not None
+    assert sorted(row.example for row in load_run(saved).rows) == list(range(games))
+    return Killed(killed, times - killed)

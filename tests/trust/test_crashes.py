@@ -1,0 +1,23 @@
+"""kill -9 at random moments, a few times each. Fifty times each: `python -m tests.benchmarks trust`."""
+
+import importlib.util
+import random
+
+import pytest
+
+from tests.trust import kills
+
+
+@pytest.mark.parametrize("what", [kills.episodes, kills.report, kills.playing, kills.videos], ids=lambda what: what.__name__)
+def test_C06_F04_a_process_that_is_killed_leaves_nothing_half_written_under_a_final_name(what, tmp_path):
+    needs = {"report": "flappybird.report", "videos": "imageio_ffmpeg"}.get(what.__name__)
+    if needs and importlib.util.find_spec(needs) is None:
+        pytest.skip(f"{needs} is not installed")
+    done = what(tmp_path, 3, random.Random(what.__name__))
+    assert done.killed + done.finished == 3
+
+
+def test_D10_an_evaluation_that_is_killed_loses_no_finished_episode_and_is_completed_by_resuming(policy_server, tmp_path):
+    pytest.importorskip("verifiers.envs.environment", reason="the classic API of verifiers is not installed")
+    done = kills.evaluations(tmp_path, 1, random.Random(4), policy_server)
+    assert done.killed == 1

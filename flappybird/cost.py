@@ -8,7 +8,7 @@ by a policy's, and its skill by the policy's (an episode that crashes early cost
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from statistics import mean
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from flappybird.errors import ConfigError, MissingPart, show, unknown_name
 from flappybird.policies import make_policy, plan, write_reply
 from flappybird.rollout import first_kept
 from flappybird.runs import Run
-from flappybird.settings import Settings, observe, prompt_of, start
+from flappybird.settings import ARGUMENTS, Settings, observe, prompt_of, start
 
 TOKENIZER = "o200k_base"
 """The encoding that is counted in: that of OpenAI's models since GPT-4o. Others differ by some 10 to 20 %, Qwen's and Llama's
@@ -140,6 +140,27 @@ def measured(run: Run) -> Tokens | None:
     prompt, completion = (mean(row.usage.get(name, 0.0) for row in used) for name in ("prompt_tokens", "completion_tokens"))
     turns = mean(len(row.episode.turns) for row in used if row.episode)
     return Tokens(round(turns), round(prompt), 0, round(completion))
+
+
+def facts(run: Run) -> Iterator[tuple[str, str]]:
+    """Yield, for a report, what an episode of `run` cost in tokens and money, and what was to be expected, where that is known."""
+    price, used = price_of(run.model), measured(run)
+    if used is None:
+        return
+    yield "Tokens an episode, measured", _fact(used, price)
+    try:
+        settings = Settings.of(**{name: value for name, value in run.env_args.items() if name in ARGUMENTS})
+        yield (
+            "Tokens an episode, estimated",
+            f"{_fact(episode_tokens(settings, tokenizer()), price)} ({TOKENIZER}, played by planner)",
+        )
+    except (ConfigError, MissingPart) as error:
+        yield "Tokens an episode, estimated", f"unknown: {error}"
+
+
+def _fact(tokens: Tokens, price: Price | None) -> str:
+    money = f", ${tokens.dollars(price, cached=False):.3f} uncached" if price else ""
+    return f"{tokens.prompt:,} prompt and {tokens.completion:,} completion in {tokens.turns} turns{money}"
 
 
 def price_of(model: str, given: str | None = None) -> Price | None:

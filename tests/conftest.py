@@ -94,7 +94,9 @@ Finished = subprocess.CompletedProcess
 def run_command(*command: str, cwd: Path, timeout: float = 240, **env: str) -> Finished[str]:
     """Run a command of this environment, such as `vf-eval` or `flappybird`, and return how it ended."""
     scripts = sysconfig.get_path("scripts")
-    clean = {name: value for name, value in os.environ.items() if name not in ("OPENAI_API_KEY", "PRIME_API_KEY")}
+    # Without keys, so that nothing reaches a provider; with bytecode, so that a library is not compiled at every start.
+    unwanted = ("OPENAI_API_KEY", "PRIME_API_KEY", "PYTHONDONTWRITEBYTECODE")
+    clean = {name: value for name, value in os.environ.items() if name not in unwanted}
     clean["PATH"] = f"{scripts}{os.pathsep}{clean.get('PATH', '')}"
     return subprocess.run(
         [str(Path(scripts) / command[0]), *command[1:]],

@@ -128,3 +128,18 @@ def test_no_rule_is_left_out_of_the_comparison():
     saving = {name for option in cost.OPTIONS.values() for name in option}
     assert saving == {"history_turns", "ticks_per_turn", "observation"}
     assert saving <= set(Rules.model_fields)
+
+
+def test_a_report_tells_the_true_figures_beside_the_estimate(tmp_path):
+    from flappybird.cost import facts
+    from flappybird.runs import load_run
+    from tests.test_runs import METADATA, saved_row, write_run
+
+    about = {**METADATA, "model": "gpt-4.1-mini", "env_args": {"max_turns": 60}}
+    told = dict(facts(load_run(write_run(tmp_path / "run", [saved_row(1), saved_row(2)], about))))
+    assert told["Tokens an episode, measured"] == "100 prompt and 10 completion in 60 turns, $0.000 uncached"
+    assert "in 60 turns, $0." in told["Tokens an episode, estimated"]
+    assert "o200k_base, played by planner" in told["Tokens an episode, estimated"]
+    odd = {**METADATA, "env_args": {"max_turns": "many"}}
+    told = dict(facts(load_run(write_run(tmp_path / "odd", [saved_row(1)], odd))))
+    assert told["Tokens an episode, estimated"].startswith("unknown: max_turns = 'many'")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from flappybird import cost
 from flappybird.game import Reason
 from flappybird.policies import POLICIES
 from flappybird.report import charts
@@ -245,6 +246,7 @@ def _facts(records: Records) -> Iterable[tuple[str, Any]]:
     if episode:
         yield "Rules", episode.rules.model_dump()
         yield "World, changed from the defaults", episode.config.changed()
+    yield from cost.facts(run)
 
 
 def _value(value: Any) -> str:

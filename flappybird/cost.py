@@ -143,17 +143,15 @@ def measured(run: Run) -> Tokens | None:
 
 
 def facts(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield, for a report, what an episode of `run` cost in tokens and money, and what was to be expected, where that is known."""
+    """Yield, for a report, what an episode of `run` cost and what was to be expected, in tokens and money, where known."""
     price, used = price_of(run.model), measured(run)
     if used is None:
         return
     yield "Tokens an episode, measured", _fact(used, price)
     try:
         settings = Settings.of(**{name: value for name, value in run.env_args.items() if name in ARGUMENTS})
-        yield (
-            "Tokens an episode, estimated",
-            f"{_fact(episode_tokens(settings, tokenizer()), price)} ({TOKENIZER}, played by planner)",
-        )
+        expected = _fact(episode_tokens(settings, tokenizer()), price)
+        yield "Tokens an episode, estimated", f"{expected} ({TOKENIZER}, played by planner)"
     except (ConfigError, MissingPart) as error:
         yield "Tokens an episode, estimated", f"unknown: {error}"
 

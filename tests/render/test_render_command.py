@@ -135,7 +135,10 @@ def test_F04_a_signal_leaves_the_old_file_or_a_whole_new_one(tmp_path: Path, whi
         process = subprocess.Popen(
             command, cwd=tmp_path, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        time.sleep(1.2 + 1.2 * dice.random())
+        deadline = time.monotonic() + 60
+        while not any(path.name.startswith(".") for path in tmp_path.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.5 * dice.random())  # somewhere in the middle of writing
         process.send_signal(which)
         _, err = process.communicate(timeout=20)
         assert process.returncode == 128 + which

@@ -1,4 +1,4 @@
-"""kill -9 at random moments, a few times each. Fifty times each: `python -m tests.benchmarks trust`."""
+"""kill -9 at random moments, once or twice each. Fifty times each: `python -m tests.benchmarks trust`."""
 
 import importlib.util
 import random
@@ -13,8 +13,9 @@ def test_C06_F04_a_process_that_is_killed_leaves_nothing_half_written_under_a_fi
     needs = {"report": "flappybird.report", "videos": "imageio_ffmpeg"}.get(what.__name__)
     if needs and importlib.util.find_spec(needs) is None:
         pytest.skip(f"{needs} is not installed")
-    done = what(tmp_path, 3, random.Random(what.__name__))
-    assert done.killed + done.finished == 3
+    times = 1 if what is kills.videos else 2
+    done = what(tmp_path, times, random.Random(what.__name__))
+    assert done.killed + done.finished == times
 
 
 def test_D10_an_evaluation_that_is_killed_loses_no_finished_episode_and_is_completed_by_resuming(policy_server, tmp_path):

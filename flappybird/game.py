@@ -128,14 +128,22 @@ class FlappyGame:
             self._look_ahead(tick)
 
         # It lives within its band: off the floor and the ceiling and inside the gap of every pipe it is passing.
-        if not self._low <= y <= self._high:
-            self.outcome = crash(self.course, tick, y)
-        elif tick == self.max_ticks:
-            self.outcome = Outcome(Reason.TICK_LIMIT, tick)
+        if self._low <= y <= self._high:
+            return None
+        self.outcome = self._ending(tick, y)
         return self.outcome
 
     def _look_ahead(self, tick: int) -> None:
+        """Note the band of `tick` and the next tick in which it changes or the game is over."""
         self._low, self._high, self._next_event = self.course.band(tick)
+        if tick == self.max_ticks:
+            self._low, self._high = 1, 0  # no bird goes on past the limit: `_ending` says how the game ended
+        elif self.max_ticks is not None and tick < self.max_ticks:
+            self._next_event = min(self._next_event, self.max_ticks)
+
+    def _ending(self, tick: int, y: int) -> Outcome:
+        low, high, _ = self.course.band(tick)
+        return Outcome(Reason.TICK_LIMIT, tick) if low <= y <= high else crash(self.course, tick, y)
 
     @property
     def config(self) -> FlappyConfig:

@@ -14,7 +14,7 @@ def commands() -> list[str]:
     """Every command in README's bash blocks, one line each."""
     found = []
     for block in re.findall(r"```bash\n(.*?)```", TEXT, re.DOTALL):
-        lines = block.replace("\\\n", " ")
+        lines = re.sub(r" *\\\n *", " ", block)
         # A quoted argument may go over several lines.
         while lines.strip():
             end = 0

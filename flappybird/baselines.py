@@ -15,7 +15,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, ProcessPoolExecutor, wait
 from math import fsum, sqrt
 from pathlib import Path
 from statistics import NormalDist, fmean, median, stdev
@@ -149,34 +149,54 @@ def _played(tasks: list[Task], jobs: int | None) -> Iterator[tuple[str, str, lis
         yield from map(_play, tasks)
         return
     spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs or os.cpu_count(), mp_context=spawn)
-    try:
-        with _ctrl_c_is_for_the_parent():
-            waiting = [pool.submit(_play, task) for task in tasks]
-        for done in as_completed(waiting):
-            yield done.result()
-    except BrokenExecutor:
-        raise FlappyError("a process that played games was ended from outside; fewer need less memory: --jobs 1") from None
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with _signals_wait() as came:
+        pool = ProcessPoolExecutor(jobs or os.cpu_count(), mp_context=spawn)
+        try:
+            with _out_of_reach_of_ctrl_c():
+                waiting = {pool.submit(_play, task) for task in tasks}
+            while waiting and not came:
+                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        except BrokenExecutor:
+            raise FlappyError("a process that played games was ended from outside; fewer need less memory: --jobs 1") from None
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 @contextlib.contextmanager
-def _ctrl_c_is_for_the_parent() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach (each would print a traceback); what comes meanwhile comes after the block."""
-    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
+def _signals_wait() -> Iterator[list[int]]:
+    """Let Ctrl-C and SIGTERM take effect only after the block, which sees them in the list that it is given.
+
+    An exception in the middle of the pool's own bookkeeping would leave its locks held, and the pool could never be shut down.
+    """
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    before = {
+        number: signal.signal(number, lambda number, frame: came.append(number)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
+@contextlib.contextmanager
+def _out_of_reach_of_ctrl_c() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach: each would print a traceback. Their parent ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    pressed: list[int] = []
-    handler = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # new processes inherit what is blocked
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        signal.signal(signal.SIGINT, handler)
-    if pressed:
-        raise KeyboardInterrupt
 
 
 def _play(task: Task) -> tuple[str, str, list[Result]]:

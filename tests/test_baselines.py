@@ -156,7 +156,11 @@ def test_F04_ctrl_c_ends_all_processes_with_130_and_at_most_one_line(later):
             time.sleep(0.02)
         time.sleep(later)
         os.killpg(run.pid, signal.SIGINT)
-        out, err = run.communicate(timeout=60)
+        try:
+            out, err = run.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            raise
     assert run.returncode == 130
     assert out == ""
     assert err.count("\n") <= 1

@@ -37,7 +37,8 @@ def guarded(command: Callable[[], int]) -> int:
         signal.signal(signal.SIGTERM, _terminate)
     try:
         code = command()
-        sys.stdout.flush()
+        if sys.stdout is not None:  # which it is where the caller closed it
+            sys.stdout.flush()
         return code
     except ConfigError as error:
         return _complain(error, 2)
@@ -48,7 +49,8 @@ def guarded(command: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        return _complain(error, 1)
+        name = error.filename2 or error.filename
+        return _complain(f"{name}: {error.strerror}" if name and error.strerror else error.strerror or error, 1)
     except KeyboardInterrupt:
         return 130
     finally:
@@ -61,7 +63,7 @@ def _terminate(*_: object) -> None:
     raise SystemExit(128 + signal.SIGTERM)
 
 
-def _complain(error: Exception, code: int) -> int:
+def _complain(error: object, code: int) -> int:
     print(printable(f"flappybird: {error}"), file=sys.stderr)
     return code
 
@@ -174,7 +176,7 @@ def _episodes(args: argparse.Namespace) -> int:
         save(row.episode, args.output / f"episode-{row.index:04d}.json")
         written += 1
     print(printable(f"{written} of {len(run.rows)} episodes written to {args.output}") + _damaged(run.damaged))
-    return 0 if written == len(run.rows) else 1
+    return 0 if run.rows and written == len(run.rows) else 1
 
 
 def _add_play(commands: Any) -> None:
@@ -194,6 +196,8 @@ def _play(args: argparse.Namespace) -> int:
     from flappybird.options import read_config
     from flappybird.rollout import Rules
 
+    if not 1 <= args.tps <= 240:
+        raise ConfigError(f"--tps = {args.tps:g}: must be from 1 to 240 ticks per second")
     config, rules = read_config(args.config), Rules(max_turns=args.max_turns)
     if args.policy is None:
         from render.play import play
@@ -307,8 +311,10 @@ def _verify(args: argparse.Namespace) -> int:
             verified += not differences
         errored = sum(row.error is not None for row in run.rows)
         told = f", {errored} ended by an error" if errored else ""
+        missing = (run.asked or 0) - len(run.rows)
+        told += f", {missing} of {run.asked} asked for are missing" if missing > 0 else ""
         print(f"{printable(path)}: {verified} of {len(run.rows)} verified{told}{_damaged(run.damaged)}")
-        failed = failed or verified < len(run.rows) or run.damaged > 0
+        failed = failed or not run.rows or verified < len(run.rows) or run.damaged > 0
     return int(failed)
 
 

@@ -7,6 +7,7 @@ saved into episode files, verifies each by replay, prints what came out, and mak
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import subprocess
@@ -31,6 +32,10 @@ from flappybird.runs import Row, Run, check, load_run
 DEMO_POLICIES = ("random", "heuristic", "planner")
 
 
+MAX_GAMES = 1_000
+"""The most games per policy: a demonstration is no evaluation."""
+
+
 class DemoError(FlappyError):
     """A step of the demo failed; the message says which and where its output is."""
 
@@ -39,11 +44,11 @@ def demo(games: int, output: Path) -> int:
     """Play `games` games with each policy, save everything under `output`, print a table; return the exit code.
 
     Raises:
-        ConfigError: `games` is not positive.
+        ConfigError: `games` is not from 1 to `MAX_GAMES`.
         DemoError: the server or `vf-eval` failed.
     """
-    if games < 1:
-        raise ConfigError(f"--num-examples = {games}: must be at least 1")
+    if not 1 <= games <= MAX_GAMES:
+        raise ConfigError(f"--num-examples = {games}: must be from 1 to {MAX_GAMES}")
     output.mkdir(parents=True, exist_ok=True)
     runs: dict[str, Run] = {}
     with policy_server() as url:
@@ -71,7 +76,12 @@ def demo(games: int, output: Path) -> int:
     }
     for what, where in lies.items():
         print(f"{what:<14}{where}")
-    print(f"look closer   flappybird verify {output / 'episodes' / 'planner'}")
+    runner = "uv run " if "UV" in os.environ else ""  # as the reader types it
+    print(f"look closer   {runner}flappybird verify {output / 'episodes' / 'planner'}")
+    if failed:
+        print(
+            f"flappybird: not every game was played and verified; what vf-eval said is in {output}/vf-eval-*.log", file=sys.stderr
+        )
     return int(failed)
 
 
@@ -157,7 +167,7 @@ def _watched(process: subprocess.Popen[bytes], evals: Path, before: set[Path], p
 
 
 def write_episodes(run: Run, folder: Path) -> int:
-    """Write an episode file for each rollout of `run`; return how many of them their replay confirms."""
+    """Write an episode file for each rollout of `run`; return how many of them came to an end that their replay confirms."""
     folder.mkdir(parents=True, exist_ok=True)
     for stale in folder.glob("episode-[0-9]*.json"):  # of an earlier demo
         stale.unlink()
@@ -165,7 +175,7 @@ def write_episodes(run: Run, folder: Path) -> int:
     for row in run.rows:
         if row.episode is not None:
             save(row.episode, folder / f"episode-{row.index:04d}.json")
-            verified += not check(row)
+            verified += row.error is None and not check(row)
     return verified
 
 

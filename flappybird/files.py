@@ -11,13 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flappybird.errors import EpisodeError, show
+from flappybird.errors import EpisodeError, FlappyError, show
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path` to write to; it takes the final name when the block ends, and goes when it fails."""
     path = Path(path)
+    if path.is_dir():
+        raise FlappyError(f"{path}: is a folder; name a file")
+    if not path.parent.is_dir():
+        raise FlappyError(f"{path}: there is no folder {path.parent}")
     handle, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}-", suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)

@@ -41,6 +41,10 @@ def _read(text: str) -> dict[str, Any]:
             ) from None
         if "=" in stripped and not Path(stripped).exists():
             return dict(_pair(part) for part in stripped.split(","))
+        if not Path(stripped).exists():
+            raise ConfigError(
+                f"config = {show(text, 120)}: neither JSON, nor a file, nor name=value, such as gravity=-0.25"
+            ) from None
         found = read_json(Path(stripped), LARGEST)
     if not isinstance(found, dict):
         raise ConfigError(f'config = {show(text, 120)}: must be an object of FlappyConfig fields, such as {{"gravity": -0.25}}')

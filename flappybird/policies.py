@@ -155,7 +155,7 @@ def flap_late(sight: Sight, state: State) -> Choice:
             break
     if flap_in == 0:
         return Choice(True, "a later flap would be too late or too high, so now")
-    return Choice(False, f"a flap can wait {flap_in} ticks, so hold")
+    return Choice(False, f"a flap can wait {flap_in} tick{'s' * (flap_in > 1)}, so hold")
 
 
 def search(sight: Sight, state: State, survival: Survival | None = None) -> Choice:

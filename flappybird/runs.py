@@ -105,9 +105,13 @@ def load_run(path: str | Path) -> Run:
         return _episodes(path, files)
     if not path.exists():
         raise EpisodeError(f"{path}: no such file or folder")
-    raise EpisodeError(
-        f"{path}: neither an episode file, nor a folder of them, nor a saved evaluation (results.jsonl, traces.jsonl)"
+    levels = ("*", "*/*", "*/*/*")
+    below = (
+        found.parent for depth in levels for name in ("results", "traces") for found in sorted(path.glob(f"{depth}/{name}.jsonl"))
     )
+    first = next(below, None)
+    hint = f"; below it is one: {first}" if first else " (results.jsonl, traces.jsonl)"
+    raise EpisodeError(f"{path}: neither an episode file, nor a folder of them, nor a saved evaluation{hint}")
 
 
 def load_episode_at(where: str) -> Episode:

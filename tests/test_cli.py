@@ -7,6 +7,7 @@ import pytest
 
 from flappybird.cli import main
 from flappybird.episode import load, save
+from flappybird.errors import FlappyError
 from tests.conftest import play
 from tests.test_runs import saved_row, write_run
 
@@ -55,6 +56,11 @@ def test_episodes_tells_of_rows_that_have_none(tmp_path, capsys):
         (["serve", "--port", "70000"], 2, "cannot listen on port 70000: must be from 0 to 65535"),
         (["serve", "--malformed", "2"], 2, "malformed = 2.0"),
         (["demo", "-n", "0"], 2, "--num-examples = 0"),
+        (["demo", "-n", "99999999999999999999"], 2, "must be from 1 to 1000"),
+        (["play", "--policy", "noop", "--tps", "-3"], 2, "--tps = -3: must be from 1 to 240"),
+        (["play", "--policy", "noop", "--config", "gravity"], 2, "neither JSON, nor a file, nor name=value"),
+        (["report", "x", "--text", "-o", "y.html"], 2, "-o y.html: goes with a page"),
+        (["report", "x", "--videos", "nowhere"], 2, "--videos nowhere: no such folder"),
     ],
 )
 def test_what_goes_wrong_is_one_line_and_an_exit_code(argv, code, said, capsys, tmp_path, monkeypatch):
@@ -71,6 +77,33 @@ def test_a_usage_error_is_exit_2(argv, capsys):
         main(argv)
     assert caught.value.code == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_run_without_rollouts_is_not_verified(tmp_path, capsys):
+    run = write_run(tmp_path / "run", [])
+    assert main(["verify", str(run)]) == 1
+    assert "0 of 0 verified, 3 of 3 asked for are missing" in capsys.readouterr().out
+    assert main(["episodes", str(run), "-o", str(tmp_path / "out")]) == 1
+
+
+def test_a_run_deeper_in_a_folder_is_pointed_at(tmp_path, capsys):
+    run = write_run(tmp_path / "evals" / "flappybird--m" / "1234", [saved_row(1)])
+    assert main(["verify", str(tmp_path)]) == 1
+    assert f"below it is one: {run}" in capsys.readouterr().err
+
+
+def test_a_folder_or_a_missing_folder_is_named_where_a_file_is_to_be_written(tmp_path):
+    for where, said in ((tmp_path, "is a folder; name a file"), (tmp_path / "none" / "x.json", "there is no folder")):
+        with pytest.raises(FlappyError, match=said):
+            save(play("noop"), where)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_stdout_is_no_traceback(tmp_path):
+    save(play("noop"), tmp_path / "e.json")
+    command = f"{sys.executable} -m flappybird verify {tmp_path / 'e.json'} >&-"
+    told = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stderr) == (0, "")
 
 
 def test_F06_output_that_nobody_reads_is_no_error(tmp_path):

@@ -61,7 +61,7 @@ def test_the_demo_does_what_readme_shows(tmp_path):
     episodes = sorted((tmp_path / "outputs" / "demo" / "episodes").rglob("*.json"))
     assert len(episodes) == 9
     hint = next(line for line in done.stdout.splitlines() if line.startswith("look closer"))
-    again = run_command(*hint.split()[2:], cwd=tmp_path)
+    again = run_command(*hint.removeprefix("look closer").removeprefix("   uv run").split(), cwd=tmp_path)
     assert "3 of 3 verified" in again.stdout
 
 

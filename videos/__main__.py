@@ -22,8 +22,9 @@ def _main(argv: Sequence[str] | None) -> int:
     if args.output is None and args.sheet is None:
         raise ConfigError("nothing to write: name a folder with -o DIR, a picture with --sheet FILE.png, or both")
     for name in ("best", "worst", "median"):
-        if getattr(args, name) < 0:
-            raise ConfigError(f"{name} = {getattr(args, name)}: must be 1 or more")
+        number = getattr(args, name)
+        if number is not None and number < 1:
+            raise ConfigError(f"--{name} = {number}: must be 1 or more")
     if args.all and (args.best or args.worst or args.median):
         raise ConfigError("--all and --best, --worst or --median: only one of them at a time")
 
@@ -31,7 +32,7 @@ def _main(argv: Sequence[str] | None) -> int:
     from videos.export import choose
 
     run = load_run(args.run)
-    chosen = choose(run, args.best, args.worst, args.median)
+    chosen = choose(run, args.best or 0, args.worst or 0, args.median or 0)
     missing = [row for row in run.rows if row.episode is None]
     for row in missing:
         print(f"flappybird: row {row.index} left out: {row.problem}", file=sys.stderr)
@@ -104,11 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("run", metavar="RUN", help="what vf-eval -s saved, a folder of episode files, or an episode file")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="where the files go")
     parser.add_argument("--sheet", type=Path, metavar="FILE", help="one picture (.png) with a strip for each episode")
-    parser.add_argument(
-        "--best", type=int, nargs="?", const=1, default=0, metavar="N", help="the N with the best reward (default: 1)"
-    )
-    parser.add_argument("--worst", type=int, nargs="?", const=1, default=0, metavar="N", help="the N with the worst")
-    parser.add_argument("--median", type=int, nargs="?", const=1, default=0, metavar="N", help="the N in the middle")
+    parser.add_argument("--best", type=int, nargs="?", const=1, metavar="N", help="the N with the best reward (default: 1)")
+    parser.add_argument("--worst", type=int, nargs="?", const=1, metavar="N", help="the N with the worst")
+    parser.add_argument("--median", type=int, nargs="?", const=1, metavar="N", help="the N in the middle")
     parser.add_argument("--all", action="store_true", help="all of them, as if none of these is given")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="files written at the same time (default: 1)")
     parser.add_argument("--format", default="mp4", metavar="KIND", help="mp4, gif or png (default: mp4)")

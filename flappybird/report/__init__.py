@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from flappybird import __version__
+from flappybird.errors import ConfigError
 from flappybird.files import write_text
 from flappybird.runs import Run, load_run
 
@@ -56,6 +57,10 @@ def report(paths: list[str], output: Path | None, videos: Path | None, form: Lit
     from flappybird.report.summary import to_dict
     from flappybird.report.terminal import text
 
+    if output is not None and form != "html":
+        raise ConfigError(f"-o {output}: goes with a page; --{form} prints and writes no file")
+    if videos is not None and not videos.is_dir():
+        raise ConfigError(f"--videos {videos}: no such folder")
     runs = [load_run(path) for path in paths]
     if form == "text":
         print(text(gather(runs)), end="")

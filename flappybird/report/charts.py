@@ -135,7 +135,8 @@ def _survival(axis: Any, runs: Sequence[Records]) -> str | None:
             for record in run.clean
             if record.baselines
         ]
-        last = max(last, _curve(axis, lives, COLOUR[name], name, 1.0, zorder=1.5))
+        label = f"{name} (built-in)" if any(_name(run) == name for run in runs) else name
+        last = max(last, _curve(axis, lives, COLOUR[name], label, 1.0, zorder=1.5))
     axis.set_xlim(0, last * 1.01)
     axis.set_ylim(-0.02, 1.04)
     axis.set_xlabel("tick")

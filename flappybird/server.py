@@ -51,6 +51,9 @@ BODY_SECONDS = 30.0
 IDLE_SECONDS = 60
 """How long a connection may stay open with nothing asked on it."""
 
+LINGER_SECONDS = 1.0
+"""How long a connection that was refused stays open for the rest of what the client was sending."""
+
 MAX_CHOICES = 128
 
 
@@ -396,7 +399,12 @@ class _Impatient(H11Protocol):
         super().connection_made(transport)
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
+    refused = False
+    """Whether the connection only waits for the client to hear why it ends."""
+
     def data_received(self, data: bytes) -> None:
+        if self.refused:
+            return
         waiting = self.timeout_keep_alive_task
         super().data_received(data)
         # A head that comes byte by byte is no request yet: the time for it goes on.
@@ -409,7 +417,10 @@ class _Impatient(H11Protocol):
         head = h11.Response(status_code=400, headers=refused.raw_headers, reason=b"Bad Request")
         for event in (head, h11.Data(data=bytes(refused.body)), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
+        # Closed at once, with more of the request on its way, the connection would be reset, and the answer with it.
+        self.refused = True
+        self.transport.write_eof()
+        self.loop.call_later(LINGER_SECONDS, self.transport.close)
 
 
 class _Server(uvicorn.Server):

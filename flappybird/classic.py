@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from flappybird import pictures, rewards, settings
 from flappybird.episode import MAX_BYTES, Episode, Player
-from flappybird.errors import ConfigError, EpisodeError, MissingPart, printable
+from flappybird.errors import ConfigError, EpisodeError, missing_api, printable
 from flappybird.files import read_json, write_bytes
 from flappybird.game import Reason
 from flappybird.records import finish
@@ -37,14 +37,8 @@ try:
 
     vf.MultiTurnEnv, vf.XMLParser, vf.Rubric  # noqa: B018 - touched, so that a release without them is told here
 except (ImportError, AttributeError):
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        found = f"verifiers {version('verifiers')} has none"
-    except PackageNotFoundError:
-        found = "verifiers is not installed"
-    raise MissingPart(
-        f"load_environment needs the classic API of verifiers, and {found}: pip install 'flappybird[classic]' brings 0.3"
+    raise missing_api(
+        "load_environment needs the classic API of verifiers", "has none", "pip install 'flappybird[classic]' brings 0.3"
     ) from None
 
 KEY = "flappybird"

@@ -164,7 +164,7 @@ def _add_episodes(commands: Any) -> None:
 
 def _episodes(args: argparse.Namespace) -> int:
     from flappybird.episode import save
-    from flappybird.runs import load_run
+    from flappybird.runs import file_name, load_run
 
     run = load_run(args.run)
     args.output.mkdir(parents=True, exist_ok=True)
@@ -173,7 +173,7 @@ def _episodes(args: argparse.Namespace) -> int:
         if row.episode is None:
             print(printable(f"flappybird: row {row.index}: {row.problem}"), file=sys.stderr)
             continue
-        save(row.episode, args.output / f"episode-{row.index:04d}.json")
+        save(row.episode, args.output / file_name(row.index))
         written += 1
     print(printable(f"{written} of {len(run.rows)} episodes written to {args.output}") + _damaged(run.damaged))
     return 0 if run.rows and written == len(run.rows) else 1

@@ -27,7 +27,7 @@ from tqdm import tqdm
 from flappybird.episode import save
 from flappybird.errors import ConfigError, FlappyError
 from flappybird.report import write_report
-from flappybird.runs import Row, Run, check, load_run
+from flappybird.runs import Row, Run, check, file_name, load_run
 
 DEMO_POLICIES = ("random", "heuristic", "planner")
 
@@ -174,7 +174,7 @@ def write_episodes(run: Run, folder: Path) -> int:
     verified = 0
     for row in run.rows:
         if row.episode is not None:
-            save(row.episode, folder / f"episode-{row.index:04d}.json")
+            save(row.episode, folder / file_name(row.index))
             verified += row.error is None and not check(row)
     return verified
 

@@ -85,6 +85,15 @@ class Run:
     """What a reader should know: settings that differ from row to row, unreadable files."""
 
 
+def file_name(index: int, kind: str = "json") -> str:
+    """Return the name of the file that is made from row `index` of a run.
+
+    >>> file_name(12)
+    'episode-0012.json'
+    """
+    return f"episode-{index:04d}.{kind}"
+
+
 def load_run(path: str | Path) -> Run:
     """Return the run at `path`: an episode file, a folder of them, or what `vf-eval` (or v1's `eval`, `replay`, `gepa`) saved.
 

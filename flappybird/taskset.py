@@ -26,7 +26,7 @@ from flappybird import pictures, rewards
 from flappybird.config import FlappyConfig
 from flappybird.course import Course
 from flappybird.episode import Episode, Player, from_dict
-from flappybird.errors import MissingPart
+from flappybird.errors import missing_api
 from flappybird.game import Reason
 from flappybird.records import finish
 from flappybird.rollout import Rollout, Rules, View, first_kept
@@ -40,13 +40,7 @@ try:
 
     vf.HarnessSession, vf.Interaction  # noqa: B018 - touched, so that a release without them is told here
 except (ImportError, AttributeError):
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        found = f"verifiers {version('verifiers')} has none of it"
-    except PackageNotFoundError:
-        found = "verifiers is not installed"
-    raise MissingPart(f"the taskset needs v1 of verifiers, and {found}: pip install 'verifiers>=0.3' brings it") from None
+    raise missing_api("the taskset needs v1 of verifiers", "has none of it", "pip install 'verifiers>=0.3' brings it") from None
 
 
 # --- which games are played ---------------------------------------------------------------------------------------

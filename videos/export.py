@@ -17,6 +17,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import NamedTuple
 
+from flappybird import runs
 from flappybird.episode import Episode
 from flappybird.errors import ConfigError, FlappyError
 from flappybird.runs import Run
@@ -57,7 +58,7 @@ def file_name(index: int, kind: str = "mp4") -> str:
     >>> file_name(12)
     'episode-0012.mp4'
     """
-    return f"episode-{index:04d}.{kind}"
+    return runs.file_name(index, kind)
 
 
 def choose(run: Run, best: int = 0, worst: int = 0, median: int = 0) -> list[int]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import json
 import resource
 import time
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +32,8 @@ class Load(NamedTuple):
     ours: float
     """CPU seconds inside the package's own functions."""
     longest: float
-    """The longest of those calls, in CPU seconds: what the event loop has to wait for because of us."""
+    """The longest time that the event loop has to wait for because of us, in CPU seconds: for one step of one of the environment's
+    hooks, with what it calls of the library."""
     collected: float
     """CPU seconds of the longest garbage collection, which strikes whoever makes the next object; in none of the above."""
     stall: float
@@ -76,22 +79,55 @@ def _watched(owner: Any, name: str, spent: list[float], inside: list[str], pause
         yield
 
 
+@contextlib.contextmanager
+def _stepped(owner: Any, name: str, steps: list[float], pauses: list[float]) -> Iterator[None]:
+    """Note how long each step of a coroutine takes: from one return to the event loop to the next."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def stepped(*args: Any, **kwargs: Any) -> Any:
+        return driven(original(*args, **kwargs))
+
+    @types.coroutine
+    def driven(hook: Any) -> Any:
+        sent = None
+        while True:
+            before, started = sum(pauses), time.thread_time()
+            try:
+                waiting_for = hook.send(sent)
+            except StopIteration as done:
+                return done.value
+            finally:
+                steps.append(time.thread_time() - started - (sum(pauses) - before))
+            sent = yield waiting_for
+
+    with mock.patch.object(owner, name, stepped):
+        yield
+
+
 def peak() -> int:
     """The peak memory of this process so far, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+PER_CLIENT = 32
+"""So many rollouts share an HTTP client: the time that its pool of connections takes for a request grows with their square."""
+
+
+HOOKS = ("setup_state", "get_prompt_messages", "add_trajectory_step", "env_response", "render_completion")
+"""The coroutines by which the library enters the environment, as far as they do more than look something up."""
+
+
 def evaluate(url: str, model: str, rollouts: int, turns: int, **args: Any) -> Load:
     """Play `rollouts` games at once, at most `turns` turns each, against the server at `url`."""
-    from verifiers.types import ClientConfig
+    from verifiers.types import ClientConfig, EndpointClientConfig
     from verifiers.utils.save_utils import make_serializable
 
     import flappybird
 
     env = flappybird.load_environment(max_turns=turns, **args)
-    client = ClientConfig(
-        api_base_url=url, api_key_var="FLAPPYBIRD_API_KEY", max_connections=rollouts, max_keepalive_connections=rollouts
-    )
+    endpoint = EndpointClientConfig(api_base_url=url, api_key_var="FLAPPYBIRD_API_KEY")
+    client = ClientConfig(endpoint_configs=[endpoint] * -(-rollouts // PER_CLIENT))
     late = [0.0]
 
     async def heartbeat() -> None:
@@ -115,6 +151,7 @@ def evaluate(url: str, model: str, rollouts: int, turns: int, **args: Any) -> Lo
             beating.cancel()
 
     spent: list[float] = []
+    steps: list[float] = []
     inside: list[str] = []
     pauses: list[float] = [0.0]
     before, wall, cpu = peak(), time.perf_counter(), time.process_time()
@@ -124,6 +161,8 @@ def evaluate(url: str, model: str, rollouts: int, turns: int, **args: Any) -> Lo
             stack.enter_context(_watched(owner, name, spent, inside, pauses))
         stack.enter_context(_watched(flappybird.classic, "_episode", spent, inside, pauses))
         stack.enter_context(_watched(Episode, "to_dict", spent, inside, pauses))
+        for name in HOOKS:
+            stack.enter_context(_stepped(flappybird.classic.FlappyEnv, name, steps, pauses))
         results = asyncio.run(play())
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     memory = peak() - before
@@ -135,7 +174,7 @@ def evaluate(url: str, model: str, rollouts: int, turns: int, **args: Any) -> Lo
         seconds=wall,
         cpu=cpu,
         ours=sum(spent),
-        longest=max(spent),
+        longest=max(spent + steps),
         collected=max(pauses),
         stall=max(late),
         memory=memory,

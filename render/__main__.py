@@ -63,13 +63,15 @@ def _main(argv: Sequence[str] | None) -> int:
 
 def _clip(args: argparse.Namespace, tracks: Sequence[Any], size: Size, overlay: Any, ghosts: Sequence[Any]) -> Clip:
     from render.clip import Clip, Timing
+    from render.frames import TICKS_PER_SECOND
 
-    start, stop, fps = args.start, args.stop, args.fps
+    start, stop = args.start, args.stop
     if args.tick is not None:
         last = max(track.last for track in tracks)
         if args.tick > last:
             raise ConfigError(f"tick = {args.tick}: the episode ends at tick {last}")
         start = stop = args.tick
+    fps = TICKS_PER_SECOND if args.fps is None else args.fps
     return Clip(tracks, size, Timing(fps, args.speed, start, stop, args.hold), overlay, ghosts)
 
 
@@ -78,11 +80,7 @@ def _check_output(args: argparse.Namespace) -> None:
     suffix = writer.check_target(args.output)
     if args.tick is not None and suffix != ".png":
         raise ConfigError(f"--tick {args.tick}: one picture is written as .png, not {suffix}; for a clip use --from and --to")
-    if suffix == ".gif" and args.fps > writer.GIF_FPS:
-        print(
-            f"flappybird: --fps {args.fps:g} lowered to {writer.GIF_FPS}, the most that browsers play of a GIF", file=sys.stderr
-        )
-        args.fps = writer.GIF_FPS
+    args.fps = writer.choose_fps(args.fps, suffix)
 
 
 def _export(args: argparse.Namespace, clip: Clip) -> int:
@@ -145,9 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write .mp4, .gif or .png instead; no display needed")
     parser.add_argument("--size", default="576x480", metavar="WxH", help="pixels, both even (default: 576x480)")
     parser.add_argument("--scale", type=float, default=1.0, metavar="X", help="multiply the size, rounded to even pixels")
-    parser.add_argument(
-        "--fps", type=float, default=30.0, metavar="N", help="pictures per second (default: 30; a tick is 1/30 s)"
-    )
+    parser.add_argument("--fps", type=float, metavar="N", help="pictures per second (default: 30, of a GIF 25; a tick is 1/30 s)")
     parser.add_argument("--speed", type=float, default=1.0, metavar="X", help="2 is twice as fast (default: 1)")
     parser.add_argument("--from", dest="start", type=int, metavar="TICK", help="begin after this tick")
     parser.add_argument("--to", dest="stop", type=int, metavar="TICK", help="end at this tick")

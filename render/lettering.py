@@ -88,8 +88,27 @@ def measure(text: str, size: int) -> int:
 
 
 def _advance(text: str, size: int) -> int:
-    advances: list[float] = [metrics[4] for metrics in _font().get_metrics(text, size=size)]
-    return round(sum(advances))
+    return round(sum(map(_advances(size).__getitem__, text)))
+
+
+class _Advances(dict[str, float]):
+    """How far each letter moves the pen: asked of the font once."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def __missing__(self, letter: str) -> float:
+        if len(self) > 4096:
+            self.clear()
+        [metrics] = _font().get_metrics(letter, size=self._size)
+        self[letter] = metrics[4]
+        return self[letter]
+
+
+@lru_cache(maxsize=64)
+def _advances(size: int) -> _Advances:
+    return _Advances(size)
 
 
 def line_height(size: int) -> int:

@@ -35,7 +35,7 @@ SMALLEST, LARGEST = 64, 4096
 
 SKY: tuple[Color, Color] = ((78, 168, 222), (202, 236, 240))
 """At the ceiling and at the floor."""
-SKY_BANDS = 20
+SKY_BANDS = 96
 CLOUD: Color = (240, 249, 250)
 HILLS: tuple[Color, Color] = ((150, 205, 196), (116, 186, 150))
 ROOF: Color = (52, 84, 128)
@@ -43,9 +43,7 @@ GRASS: tuple[Color, Color] = ((126, 200, 80), (106, 178, 66))
 GRASS_EDGE: Color = (74, 124, 50)
 SOIL: tuple[Color, Color] = ((222, 206, 148), (204, 184, 124))
 PIPE: tuple[tuple[float, Color], ...] = (
-    (0.10, (132, 194, 66)),
-    (0.26, (172, 226, 100)),
-    (0.34, (150, 210, 80)),
+    (0.28, (172, 226, 100)),
     (0.74, (124, 186, 60)),
     (1.00, (94, 150, 42)),
 )
@@ -514,7 +512,7 @@ class Scene:
     def _turf(self) -> Any:
         """The grass, one stripe wider than the world so that it can slip left under it."""
         height = max((self._game.bottom - self._floor) // 4, 2)
-        self._stripe = max(self.view.length(2 * UNITS), 4)
+        self._stripe = max(self.view.length(4 * UNITS), 4)
         turf = pygame.Surface((self._game.width + self._stripe, height), 0, self.canvas)
         turf.fill(GRASS[0])
         half = self._stripe // 2

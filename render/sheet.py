@@ -83,7 +83,7 @@ def _strip(track: Track, width: int, height: int, per_tick: float) -> Any:
         left, wide = round(x(middle - half)), max(round(x(2 * half)), 2)
         for top, bottom in ((0.0, y(gap.y + gap.height / 2)), (y(gap.y - gap.height / 2), float(high))):
             rect = pygame.Rect(left, round(top), wide, round(bottom) - round(top))
-            pygame.draw.rect(big, PIPE[3][1], rect)
+            pygame.draw.rect(big, PIPE[1][1], rect)
             pygame.draw.rect(big, PIPE_EDGE, rect, many)
         number += 1
     big.fill(GRASS[0], (0, high, width * many, foot))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flappybird.cli import guarded
-from flappybird.errors import ConfigError, FlappyError
+from flappybird.errors import ConfigError, FlappyError, show
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,17 +50,14 @@ def _files(args: argparse.Namespace, run: Any, chosen: Sequence[int]) -> int:
     from render.clip import Timing
     from render.scene import Overlay, read_size
     from videos.export import FORMATS, Job, export, file_name
-    from videos.writer import GIF_FPS, QUALITIES, check_target
+    from videos.writer import QUALITIES, check_target, choose_fps
 
     if args.format not in FORMATS:
         raise ConfigError(f"format = {args.format!r}: must be one of {', '.join(FORMATS)}")
     if args.quality not in QUALITIES:
         raise ConfigError(f"quality = {args.quality!r}: must be one of {', '.join(QUALITIES)}")
     size = read_size(args.size)
-    fps = min(args.fps, GIF_FPS) if args.format == "gif" else args.fps
-    if fps != args.fps:
-        print(f"flappybird: --fps {args.fps:g} lowered to {GIF_FPS}, the most that browsers play of a GIF", file=sys.stderr)
-    timing = Timing(fps, args.speed, hold=args.hold)
+    timing = Timing(choose_fps(args.fps, f".{args.format}"), args.speed, hold=args.hold)
     overlay = Overlay.of(args.overlay) if args.overlay is not None else Overlay()
     args.output.mkdir(parents=True, exist_ok=True)
     check_target(args.output / file_name(0, args.format))
@@ -87,8 +84,9 @@ def _sheet(path: Path, run: Any, chosen: Sequence[int]) -> None:
     from render.sheet import sheet
     from videos.writer import check_target, write
 
-    if check_target(path) != ".png":
-        raise ConfigError(f"{path}: a sheet is a .png")
+    if path.suffix.lower() != ".png":
+        raise ConfigError(f"{path}: unknown extension {show(path.suffix)}, a sheet is a .png")
+    check_target(path)
     by_index = {row.index: row.episode for row in run.rows}
     tracks = [Track(by_index[index]) for index in chosen]
     names = [f"row {index}, {track.name}, seed {track.course.seed}" for index, track in zip(chosen, tracks, strict=True)]
@@ -112,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="files written at the same time (default: 1)")
     parser.add_argument("--format", default="mp4", metavar="KIND", help="mp4, gif or png (default: mp4)")
     parser.add_argument("--size", default="576x480", metavar="WxH", help="pixels, both even (default: 576x480)")
-    parser.add_argument("--fps", type=float, default=30.0, metavar="N", help="pictures per second (default: 30)")
+    parser.add_argument("--fps", type=float, metavar="N", help="pictures per second (default: 30, of a GIF 25)")
     parser.add_argument("--speed", type=float, default=1.0, metavar="X", help="2 is twice as fast (default: 1)")
     parser.add_argument("--hold", type=float, default=0.0, metavar="SECONDS", help="let the last picture stay on (default: 0)")
     parser.add_argument("--overlay", metavar="LIST", help="what is drawn beside the world, see python -m render --help")

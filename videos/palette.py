@@ -31,8 +31,7 @@ class Palette:
     """
 
     def __init__(self, samples: Iterable[Frame]) -> None:
-        keys, counts = np.unique(np.concatenate([pack(sample).ravel() for sample in samples]), return_counts=True)
-        keys = keys[np.argsort(-counts, kind="stable")]
+        keys = _by_frequency(samples)
         if len(keys) > COLORS:
             rest = Image.fromarray(unpack(keys[KEPT:])[None])
             blends = rest.quantize(COLORS - KEPT, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).getpalette() or []
@@ -60,6 +59,21 @@ class Palette:
     def table(self) -> bytes:
         """Return the colour table as a GIF holds it: 256 entries, the clear one first."""
         return bytes(3) + self.colors.tobytes() + bytes(3 * (COLORS - len(self.colors)))
+
+
+def _by_frequency(samples: Iterable[Frame]) -> Keys:
+    """Return the colours of pictures, see `pack`, the most frequent one first."""
+    colors, lengths = [], []
+    for sample in samples:
+        keys = pack(sample).ravel()
+        # Sorting all pixels would take long: a run of one colour counts as one, with its length.
+        starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+        colors.append(keys[starts])
+        lengths.append(np.diff(starts, append=len(keys)))
+    found, where = np.unique(np.concatenate(colors), return_inverse=True)
+    counts = np.bincount(where, np.concatenate(lengths))
+    ordered: Keys = found[np.argsort(-counts, kind="stable")]
+    return ordered
 
 
 def pack(colors: Frame) -> Keys:

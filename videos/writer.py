@@ -13,17 +13,21 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from flappybird.errors import ConfigError, FlappyError, MissingPart, show
 from flappybird.files import replacing
 from render.scene import Frame, Size
+
+if TYPE_CHECKING:
+    from videos.layers import Layer
 
 SUFFIXES = (".mp4", ".gif", ".png")
 
@@ -33,8 +37,15 @@ QUALITIES = {
 }
 """What `--quality` can ask of MP4: quick to write, or half the size in three times the time."""
 
+BT601 = "setparams=range=tv:colorspace=smpte170m:color_primaries=smpte170m:color_trc=smpte170m"
+"""What the numbers of `Planes` mean: players that are not told guess by the size of the picture."""
+
 SMALL = 1_000_000
 """Pixels up to which one thread encodes: of small pictures more only get in each other's way."""
+
+FPS = {".mp4": 30.0, ".gif": 25.0, ".png": 30.0}
+"""Pictures per second where nobody asks for others: one for each tick, but for GIF, whose delays are whole 1/100 s, the next lower
+rate at which all of them are alike."""
 
 GIF_FPS = 50
 """The most pictures per second of a GIF: browsers slow down delays below 2/100 s."""
@@ -90,6 +101,16 @@ def check_target(path: Path) -> str:
     return suffix
 
 
+def choose_fps(asked: float | None, suffix: str) -> float:
+    """Return the pictures per second of a file of this kind; if more are asked for than are played, say so on stderr."""
+    if asked is None:
+        return FPS[suffix]
+    if suffix == ".gif" and asked > GIF_FPS:
+        print(f"flappybird: --fps {asked:g} lowered to {GIF_FPS}, the most that browsers play of a GIF", file=sys.stderr)
+        return GIF_FPS
+    return asked
+
+
 def write(
     path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, samples: Iterable[Frame] = (), quality: str = "fast"
 ) -> Written:
@@ -98,7 +119,7 @@ def write(
     Args:
         path: `.mp4`, `.gif` or `.png`. A PNG holds the last picture; with a number in its name, such as `frame-%04d.png`, there
             is one for each, counted from 0.
-        frames: the pictures, (height, width, 3) uint8; one with a fourth channel is flattened on black.
+        frames: the pictures, (height, width, 3) uint8, each an array of its own; one with a fourth channel is flattened on black.
         size: width and height of each.
         fps: pictures per second.
         samples: some of the pictures, from which a GIF takes its colours; the first one if not given.
@@ -133,12 +154,14 @@ def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, qu
     """Write H.264 that every browser plays (yuv420p, index first) and return the number of pictures."""
     if quality not in QUALITIES:
         raise ConfigError(f"quality = {show(quality)}: must be one of {', '.join(QUALITIES)}")
-    command = [_ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24"]
-    command += ["-s", f"{size[0]}x{size[1]}", "-r", str(fps), "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p"]
+    from videos.pixels import Planes
+
+    command = [_ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "yuv420p"]
+    command += ["-s", f"{size[0]}x{size[1]}", "-r", str(fps), "-i", "-", "-an", "-vf", BT601, "-c:v", "libx264"]
     command += [*QUALITIES[quality], "-movflags", "+faststart"]
     if size[0] * size[1] <= SMALL:
         command += ["-threads", "1"]
-    count = 0
+    planes, count = Planes(size), 0
     with replacing(path) as temporary, tempfile.TemporaryFile() as complaints:
         # Run by us and not by imageio's generator, which leaves an encoder that is stopped unreaped, its complaints unread.
         encoder: subprocess.Popen[bytes] | None = None
@@ -155,7 +178,8 @@ def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, qu
             with contextlib.suppress(BrokenPipeError):  # it gave up: its return code says so
                 for frame in frames:
                     count += 1
-                    encoder.stdin.write(np.ascontiguousarray(frame).data)
+                    planes.show(np.ascontiguousarray(frame))
+                    encoder.stdin.write(planes.data.data)
             with contextlib.suppress(BrokenPipeError):
                 encoder.stdin.close()
             encoder.wait()
@@ -243,53 +267,45 @@ def write_gif(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, sa
     """Write a GIF that loops: one palette, only what changes, the total time exact to 1/100 s. Return the number of pictures."""
     if fps > GIF_FPS:
         raise ConfigError(f"fps = {float(fps):g}: a GIF plays at most {GIF_FPS} pictures per second")
-    image, gif = _pillow()
-    from videos.palette import CLEAR, Palette, pack
+    _pillow()
+    from videos.layers import Layers
+    from videos.palette import Palette
 
     stream = iter(frames)
     first = next(stream, None)
     if first is None:
         raise FlappyError(f"{path}: no pictures to write")
     palette = Palette([*samples] or [first])
-    shown = None
+    layers = Layers(palette)
     count = 0
     with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(b"GIF89a" + struct.pack("<HHBBB", *size, 0xF7, 0, 0) + palette.table())
         file.write(b"\x21\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00")  # for ever
-        waiting: tuple[Any, tuple[int, int]] | None = None
+        waiting: Layer | None = None
         since = 0  # 1/100 s at which the waiting picture appeared
         for frame in _chain(first, stream):
-            if shown is None:
-                changed = np.ones(frame.shape[:2], bool)
-            else:
-                differs = frame != shown
-                changed = differs[..., 0] | differs[..., 1] | differs[..., 2]
-            shown = frame
-            rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
-            if len(rows):
+            layer = layers.next(frame)
+            if layer is not None:
                 now = round(100 * count / fps)
                 if waiting is not None:
-                    _put(file, gif, waiting, now - since)
-                since = now
-                indices = np.full(changed.size, CLEAR, np.uint8)
-                where = np.flatnonzero(changed)
-                indices[where] = palette.index(pack(frame.reshape(-1, 3).take(where, axis=0)))
-                part = indices.reshape(changed.shape)[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-                waiting = image.fromarray(np.ascontiguousarray(part)), (int(columns[0]), int(rows[0]))
+                    _put(file, waiting, now - since)
+                since, waiting = now, layer
             count += 1
         assert waiting is not None
-        _put(file, gif, waiting, max(round(100 * count / fps) - since, 2))
+        _put(file, waiting, max(round(100 * count / fps) - since, 2))
         file.write(b"\x3b")
     return count
 
 
-def _put(file: Any, gif: Any, picture: tuple[Any, tuple[int, int]], hundredths: int) -> None:
-    part, at = picture
-    # A delay is a 16-bit number: a picture that stands still for longer is followed by one that changes nothing.
+def _put(file: Any, layer: Layer, hundredths: int) -> None:
+    image, gif = _pillow()
+    part = image.fromarray(layer.part)
+    disposal = 1 if layer.stays else 3
+    # A delay is a 16-bit number: a picture that stands still for longer is shown again.
     while hundredths > 65_535:
-        file.writelines(gif.getdata(part, at, duration=600_000, disposal=1, transparency=0))
-        part, hundredths = part.crop((0, 0, 1, 1)).point(lambda _: 0), hundredths - 60_000
-    file.writelines(gif.getdata(part, at, duration=10 * hundredths, disposal=1, transparency=0))
+        file.writelines(gif.getdata(part, layer.at, duration=600_000, disposal=disposal, transparency=0))
+        hundredths -= 60_000
+    file.writelines(gif.getdata(part, layer.at, duration=10 * hundredths, disposal=disposal, transparency=0))
 
 
 def _chain(first: Frame, rest: Iterator[Frame]) -> Iterator[Frame]:

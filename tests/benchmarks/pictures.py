@@ -22,11 +22,11 @@ import numpy as np
 from flappybird.config import FlappyConfig
 from flappybird.rollout import Rules
 from flappybird.solo import fly
-from render.clip import Clip
+from render.clip import Clip, Timing
 from render.frames import Track
 from render.scene import Overlay
 from render.sdl import pygame
-from videos.writer import write
+from videos.writer import FPS, write
 
 PEER = "flappy-bird-gymnasium==0.4.0"
 PEER_CODE = """
@@ -57,7 +57,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         writing(track, Path(folder), "MP4", ".mp4", HUD)
         writing(track, Path(folder), "MP4, a new thought in every tick", ".mp4", Overlay())
-        writing(track, Path(folder), "GIF", ".gif", HUD)
+        writing(track, Path(folder), f"GIF, {FPS['.gif']:g} pictures per second (the default)", ".gif", HUD, FPS[".gif"])
+        writing(track, Path(folder), "GIF, a picture for each tick", ".gif", HUD)
         memory(Path(folder))
 
 
@@ -105,7 +106,7 @@ def peer_rate() -> float | None:
         return float(rate)
 
 
-def writing(track: Track, folder: Path, name: str, suffix: str, overlay: Overlay) -> None:
+def writing(track: Track, folder: Path, name: str, suffix: str, overlay: Overlay, fps: float = 30) -> None:
     """A whole episode to a file, ours beside imageio without further thought."""
     import imageio.v2
 
@@ -119,7 +120,7 @@ def writing(track: Track, folder: Path, name: str, suffix: str, overlay: Overlay
                 writer.append_data(np.ascontiguousarray(pygame.surfarray.array3d(scene.canvas).swapaxes(0, 1)))
 
     def ours() -> None:
-        clip = Clip([track], PLAIN, overlay=overlay)
+        clip = Clip([track], PLAIN, Timing(fps), overlay)
         write(our_path, clip.frames(), PLAIN, clip.fps, clip.samples() if suffix == ".gif" else ())
 
     times: dict[str, list[float]] = {"naive": [], "ours": []}

@@ -32,8 +32,8 @@ class Load(NamedTuple):
     ours: float
     """CPU seconds inside the package's own functions."""
     longest: float
-    """The longest time that the event loop has to wait for because of us, in CPU seconds: for one step of one of the environment's
-    hooks, with what it calls of the library."""
+    """The longest that the event loop has to wait because of us, in CPU seconds: one step of one of the environment's hooks, with
+    what it calls of the library."""
     collected: float
     """CPU seconds of the longest garbage collection, which strikes whoever makes the next object; in none of the above."""
     stall: float

@@ -24,13 +24,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # whatever a name holds, printing it is no reason to fail
     args = _parser().parse_args(argv)
-    return guarded(lambda: args.command(args))
+    return guarded(lambda: args.command(args), alone=argv is None)
 
 
-def guarded(command: Callable[[], int]) -> int:
+def guarded(command: Callable[[], int], alone: bool = False) -> int:
     """Run `command` and return its exit code; whatever goes wrong on the user's side is one line on stderr.
 
     SIGTERM ends it like Ctrl-C does, cleaning up behind itself, with 143.
+
+    Args:
+        command: what is to be done.
+        alone: whether the process ends with it: a signal that comes when all is done is then too late to be heard.
     """
     ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if ours:
@@ -55,7 +59,9 @@ def guarded(command: Callable[[], int]) -> int:
         return 130
     finally:
         if ours:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN if alone else signal.SIG_DFL)
+        if ours and alone:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _terminate(*_: object) -> None:

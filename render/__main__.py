@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, 1 for a failure, 2 for a usage error, 130 after Ctrl-C."""
-    return guarded(lambda: _main(argv))
+    return guarded(lambda: _main(argv), alone=argv is None)
 
 
 def _main(argv: Sequence[str] | None) -> int:

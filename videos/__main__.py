@@ -14,7 +14,7 @@ from flappybird.errors import ConfigError, FlappyError, show
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, 1 where a file could not be written, 2 for a usage error, 130 after Ctrl-C."""
-    return guarded(lambda: _main(argv))
+    return guarded(lambda: _main(argv), alone=argv is None)
 
 
 def _main(argv: Sequence[str] | None) -> int:

@@ -44,7 +44,7 @@ SMALL = 1_000_000
 """Pixels up to which one thread encodes: of small pictures more only get in each other's way."""
 
 FPS = {".mp4": 30.0, ".gif": 25.0, ".png": 30.0}
-"""Pictures per second where nobody asks for others: one for each tick, but for GIF, whose delays are whole 1/100 s, the next lower
+"""Pictures per second where nobody asks for others: one for each tick; for GIF, whose delays are whole 1/100 s, the next lower
 rate at which all of them are alike."""
 
 GIF_FPS = 50

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import tempfile
 import time
 from collections import Counter
@@ -15,7 +16,7 @@ from pathlib import Path
 from flappybird.demo import policy_server
 from flappybird.runs import check, run_of_outputs
 from flappybird.text import read_reply
-from tests.trust import hostile, kills, load
+from tests.trust import hostile, kills, load, signals
 
 SHARE = float(os.environ.get("TRUST_SHARE", "1"))
 
@@ -27,7 +28,7 @@ def sized(number: int) -> int:
 
 def main() -> None:
     """Print what was tried and what it took."""
-    for part in (replies, long_replies, ticks, kill_nine, kill_evaluations, episodes, rollouts):
+    for part in (replies, long_replies, ticks, kill_nine, stop, kill_evaluations, episodes, rollouts):
         part()
 
 
@@ -119,6 +120,19 @@ def kill_nine() -> None:
             "all files whole",
             took,
         )
+
+
+def stop() -> None:
+    count = sized(50)
+    for what in signals.ALL:
+        for which in (signal.SIGINT, signal.SIGTERM):
+            with tempfile.TemporaryDirectory() as folder:
+                done = signals.stop_often(what, which, count, random.Random(0), Path(folder))
+            say(
+                f"{count} {which.name} on {what.__name__}",
+                f"{done.stopped} in the middle, {done.finished} too late",
+                "as expected",
+            )
 
 
 def kill_evaluations() -> None:

@@ -60,12 +60,13 @@ def _run(command: list[str], cwd: Path, seconds: float | None, whole: Callable[[
         process.send_signal(signal.SIGKILL)
         process.communicate()
         whole()  # also while orphans, if there are any, are still at it
-        _wait_for_orphans(process.pid)
+        wait_for_orphans(process.pid)
         whole()
         return True
 
 
-def _wait_for_orphans(group: int) -> None:
+def wait_for_orphans(group: int) -> None:
+    """Wait until a group of processes is gone; raise AssertionError if it stays."""
     with contextlib.suppress(ProcessLookupError):
         for _ in range(200):
             os.killpg(group, 0)

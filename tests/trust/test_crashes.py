@@ -1,11 +1,12 @@
-"""kill -9 at random moments, once or twice each. Fifty times each: `python -m tests.benchmarks trust`."""
+"""Killed or asked to stop at random moments, once or twice each. Fifty times each: `python -m tests.benchmarks trust`."""
 
 import importlib.util
 import random
+import signal
 
 import pytest
 
-from tests.trust import kills
+from tests.trust import kills, signals
 
 
 @pytest.mark.parametrize("what", [kills.episodes, kills.report, kills.playing, kills.videos], ids=lambda what: what.__name__)
@@ -22,3 +23,13 @@ def test_D10_an_evaluation_that_is_killed_loses_no_finished_episode_and_is_compl
     pytest.importorskip("verifiers.envs.environment", reason="the classic API of verifiers is not installed")
     done = kills.evaluations(tmp_path, 1, random.Random(4), policy_server)
     assert done.killed == 1
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("what", signals.ALL, ids=lambda what: what.__name__)
+def test_F04_a_command_that_is_asked_to_stop_does_so_in_one_line_and_leaves_what_is_whole(what, which, tmp_path):
+    needs = {"playing": "pygame", "mp4": "imageio_ffmpeg", "gif": "PIL", "report": "flappybird.report"}.get(what.__name__)
+    if needs and importlib.util.find_spec(needs) is None:
+        pytest.skip(f"{needs} is not installed")
+    done = signals.stop_often(what, which, 2, random.Random(f"{what.__name__} {which.name}"), tmp_path)
+    assert done.stopped + done.finished == 2

@@ -1,0 +1,143 @@
+"""Commands that are asked to stop (SIGINT, SIGTERM) at random moments, with an older file where theirs is to stand."""
+
+from __future__ import annotations
+
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from flappybird.episode import load, save
+from tests.conftest import play
+from tests.episodes import clean_environment
+from tests.trust.kills import a_run, wait_for_orphans
+
+OLD = b"an older file"
+
+
+class Command(NamedTuple):
+    """A command that is to be stopped."""
+
+    words: list[str]
+    whole: Callable[[bytes], Any]
+    """Looks at what stands under the final name, if it is not the old file; raises if it is not whole."""
+    file: Path | None
+    """The final name."""
+
+
+def _page(data: bytes) -> None:
+    assert data.startswith((b"<!", b"<html"))
+    assert data.rstrip().endswith(b"</html>")
+
+
+def _gif(data: bytes) -> None:
+    assert (data[:6], data[-1:]) == (b"GIF89a", b"\x3b")
+
+
+def _mp4(data: bytes) -> None:
+    assert 0 < data.find(b"moov") < data.find(b"mdat")
+
+
+def playing(folder: Path) -> Command:
+    """`flappybird play`, in a window that nobody sees."""
+    file = folder / "me.json"
+    return Command(["flappybird", "play", "--save", str(file)], lambda _: load(file), file)
+
+
+def _rendering(folder: Path, name: str, whole: Callable[[bytes], Any]) -> Command:
+    save(play("planner", 3, max_turns=600), folder / "long.json")
+    return Command(["render", str(folder / "long.json"), "-o", str(folder / name)], whole, folder / name)
+
+
+def mp4(folder: Path) -> Command:
+    """`python -m render -o x.mp4`."""
+    return _rendering(folder, "x.mp4", _mp4)
+
+
+def gif(folder: Path) -> Command:
+    """`python -m render -o x.gif`."""
+    return _rendering(folder, "x.gif", _gif)
+
+
+def report(folder: Path) -> Command:
+    """`flappybird report`."""
+    file = folder / "page.html"
+    return Command(["flappybird", "report", str(a_run(folder)), "-o", str(file)], _page, file)
+
+
+def serving(folder: Path) -> Command:
+    """`flappybird serve`: its port is free again."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+
+    def free(_: bytes) -> None:
+        with socket.socket() as again:
+            again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            again.bind(("127.0.0.1", port))
+
+    return Command(["flappybird", "serve", "--port", str(port)], free, None)
+
+
+ALL = (playing, mp4, gif, report, serving)
+
+
+class Stopped(NamedTuple):
+    """What became of a command that was to be stopped so many times."""
+
+    stopped: int
+    finished: int
+    """How often it was done before its time had come."""
+
+
+def stop_often(what: Callable[[Path], Command], which: signal.Signals, times: int, dice: random.Random, folder: Path) -> Stopped:
+    """Start a command `times` times, send it `which` at a random moment of its work, and look at what it leaves behind."""
+    command = what(folder)
+    begun = time.monotonic()
+    lasts = what in (playing, serving)  # until somebody stops them
+    if lasts:
+        subprocess.run([sys.executable, "-m", command.words[0], "--help"], check=True, stdout=subprocess.DEVNULL)
+        takes = 5 * (time.monotonic() - begun) + 0.5
+    else:
+        process = _start(command, folder)
+        _, err = process.communicate()
+        assert process.returncode == 0, err
+        takes = time.monotonic() - begun
+    stopped = 0
+    for _ in range(times):
+        if command.file is not None:
+            command.file.write_bytes(OLD)
+        around = sorted(path.name for path in folder.iterdir())
+        process = _start(command, folder)
+        time.sleep(dice.uniform(0.3, 1.0) * takes)
+        process.send_signal(which)
+        _, err = process.communicate(timeout=30)
+        if process.returncode != 0 or lasts:
+            stopped += 1
+            assert process.returncode == 128 + which, (process.returncode, err)
+        assert err.count("\n") <= 1, err
+        assert "Traceback" not in err
+        wait_for_orphans(process.pid)
+        left = b"" if command.file is None else command.file.read_bytes()
+        if left != OLD:
+            command.whole(left)
+        assert sorted(path.name for path in folder.iterdir()) == around
+    return Stopped(stopped, times - stopped)
+
+
+def _start(command: Command, folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", *command.words],
+        cwd=folder,
+        env=clean_environment(SDL_VIDEODRIVER="dummy", PYTHONPATH=str(Path(__file__).parents[2])),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )

@@ -1,0 +1,5 @@
+"""The fixture of `tests.browser`, here."""
+
+from tests.browser import browser
+
+__all__ = ["browser"]

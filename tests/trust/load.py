@@ -21,6 +21,19 @@ from flappybird.rollout import Rollout
 from flappybird.runs import Run, run_of_outputs
 
 
+class Pauses:
+    """Garbage collections that are worth noting, in CPU seconds."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self.total = 0.0
+
+    def note(self, took: float) -> None:
+        """Note one."""
+        self.longest = max(self.longest, took)
+        self.total += took
+
+
 class Load(NamedTuple):
     """What an evaluation of many rollouts at once cost, in this process."""
 
@@ -43,7 +56,7 @@ class Load(NamedTuple):
 
 
 @contextlib.contextmanager
-def _collections(pauses: list[float]) -> Iterator[None]:
+def _collections(pauses: Pauses) -> Iterator[None]:
     """Note how long each garbage collection takes that is worth noting."""
     begun = [0.0]
 
@@ -51,7 +64,7 @@ def _collections(pauses: list[float]) -> Iterator[None]:
         if phase == "start":
             begun[0] = time.thread_time()
         elif (took := time.thread_time() - begun[0]) > 0.001:
-            pauses.append(took)
+            pauses.note(took)
 
     gc.callbacks.append(note)
     try:
@@ -61,18 +74,18 @@ def _collections(pauses: list[float]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _watched(owner: Any, name: str, spent: list[float], inside: list[str], pauses: list[float]) -> Iterator[None]:
+def _watched(owner: Any, name: str, spent: list[float], inside: list[str], pauses: Pauses) -> Iterator[None]:
     original = getattr(owner, name)
 
     def timed(*args: Any, **kwargs: Any) -> Any:
         if inside:  # one of them calls another: counted there
             return original(*args, **kwargs)
         inside.append(name)
-        before, started = sum(pauses), time.thread_time()
+        before, started = pauses.total, time.thread_time()
         try:
             return original(*args, **kwargs)
         finally:
-            spent.append(time.thread_time() - started - (sum(pauses) - before))
+            spent.append(time.thread_time() - started - (pauses.total - before))
             inside.clear()
 
     with mock.patch.object(owner, name, timed):
@@ -80,7 +93,7 @@ def _watched(owner: Any, name: str, spent: list[float], inside: list[str], pause
 
 
 @contextlib.contextmanager
-def _stepped(owner: Any, name: str, steps: list[float], pauses: list[float]) -> Iterator[None]:
+def _stepped(owner: Any, name: str, steps: list[float], pauses: Pauses) -> Iterator[None]:
     """Note how long each step of a coroutine takes: from one return to the event loop to the next."""
     original = getattr(owner, name)
 
@@ -92,13 +105,13 @@ def _stepped(owner: Any, name: str, steps: list[float], pauses: list[float]) -> 
     def driven(hook: Any) -> Any:
         sent = None
         while True:
-            before, started = sum(pauses), time.thread_time()
+            before, started = pauses.total, time.thread_time()
             try:
                 waiting_for = hook.send(sent)
             except StopIteration as done:
                 return done.value
             finally:
-                steps.append(time.thread_time() - started - (sum(pauses) - before))
+                steps.append(time.thread_time() - started - (pauses.total - before))
             sent = yield waiting_for
 
     with mock.patch.object(owner, name, stepped):
@@ -153,7 +166,7 @@ def evaluate(url: str, model: str, rollouts: int, turns: int, **args: Any) -> Lo
     spent: list[float] = []
     steps: list[float] = []
     inside: list[str] = []
-    pauses: list[float] = [0.0]
+    pauses = Pauses()
     before, wall, cpu = peak(), time.perf_counter(), time.process_time()
     with contextlib.ExitStack() as stack:
         stack.enter_context(_collections(pauses))
@@ -175,7 +188,7 @@ def evaluate(url: str, model: str, rollouts: int, turns: int, **args: Any) -> Lo
         cpu=cpu,
         ours=sum(spent),
         longest=max(spent + steps),
-        collected=max(pauses),
+        collected=pauses.longest,
         stall=max(late),
         memory=memory,
     )

@@ -20,7 +20,7 @@ from videos.pixels import Mask, changed, groups
 FIRST_LOOK = 8
 """After so many pictures, and twice as many, and so on, it is looked at whether the ground still pays."""
 
-PAYS = 0.87
+PAYS = 0.75
 """The ground is given up where a layer over the picture before has less than this share of the size of one over the ground."""
 
 LONGEST_GAP = 64

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,9 @@ QUALITIES = {
 
 BT601 = "setparams=range=tv:colorspace=smpte170m:color_primaries=smpte170m:color_trc=smpte170m"
 """What the numbers of `Planes` mean: players that are not told guess by the size of the picture."""
+
+PIPE = 1 << 20
+"""Bytes that may wait for the encoder, where the system lets us choose: two pictures or so, and neither waits for the other."""
 
 SMALL = 1_000_000
 """Pixels up to which one thread encodes: of small pictures more only get in each other's way."""
@@ -175,6 +178,7 @@ def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, qu
                     start_new_session=True,  # Ctrl-C is for us to handle
                 )
             assert encoder.stdin is not None
+            _widen(encoder.stdin)
             with contextlib.suppress(BrokenPipeError):  # it gave up: its return code says so
                 for frame in frames:
                     count += 1
@@ -197,6 +201,13 @@ def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, qu
             said = complaints.read(10_000).decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
             raise FlappyError(f"{path}: ffmpeg gave up: {show(said[-1], 200)}")
     return count
+
+
+def _widen(pipe: IO[bytes]) -> None:
+    with contextlib.suppress(ImportError, AttributeError, OSError):
+        import fcntl
+
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
 
 
 @contextlib.contextmanager

@@ -20,8 +20,9 @@ from videos.pixels import Mask, changed, groups
 FIRST_LOOK = 8
 """After so many pictures, and twice as many, and so on, it is looked at whether the ground still pays."""
 
-PAYS = 0.75
-"""The ground is given up where a layer over the picture before has less than this share of the size of one over the ground."""
+CLEARLY, LATER = 0.7, 0.87
+"""The ground is given up where a layer over the picture before has less than this share of the size of one over the ground: at the
+first look, when little may have come into view, and at later ones."""
 
 LONGEST_GAP = 64
 """What stands still between two things that move is drawn anew, if it is no longer than this and has their colour."""
@@ -76,7 +77,8 @@ class Layers:
         if self._ground is None:
             return over_before
         over_ground = _cut(self._now * (self._now != self._ground), stays=False)
-        if over_before is not None and _size(over_before) < PAYS * _size(over_ground):
+        enough = CLEARLY if self._count == FIRST_LOOK else LATER
+        if over_before is not None and _size(over_before) < enough * _size(over_ground):
             self._ground = None
             # The last layer is taken away again, so this one still has to be laid over the ground; but it stays.
             return over_ground._replace(stays=True)

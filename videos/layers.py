@@ -21,8 +21,8 @@ FIRST_LOOK = 8
 """After so many pictures, and twice as many, and so on, it is looked at whether the ground still pays."""
 
 CLEARLY, LATER = 0.7, 0.87
-"""The ground is given up where a layer over the picture before has less than this share of the size of one over the ground: at the
-first look, when little may have come into view, and at later ones."""
+"""The ground is given up where a layer over the picture before has less than this share of the size of one over the ground: at
+the first look, when little may have come into view, and at later ones."""
 
 LONGEST_GAP = 64
 """What stands still between two things that move is drawn anew, if it is no longer than this and has their colour."""

@@ -261,7 +261,7 @@ def seeds(records: Records) -> str:
     rollouts = count(len(records.records), "rollout")
     if not played:
         return f"{rollouts}, no seeds known"
-    if len(played) > 2 and played == list(range(played[0], played[-1] + 1)):
+    if len(played) > 2 and played[-1] - played[0] == len(played) - 1:
         return f"{rollouts} on seeds {played[0]} to {played[-1]}"
     listed = ", ".join(map(str, played[:6])) + ("…" if len(played) > 6 else "")
     return f"{rollouts} on {count(len(played), 'seed')}: {listed}"

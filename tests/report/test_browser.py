@@ -22,6 +22,7 @@ from flappybird.rollout import Rules
 from flappybird.runs import Run
 from tests.browser import Browser, needs_a_browser
 from tests.report.cases import changed, heuristics, play, policy, repeat, row, run
+from tests.trust import trajectories
 
 pytestmark = needs_a_browser
 
@@ -86,9 +87,10 @@ EPISODES: list[Episode] = [
     play(policy("noop", 0), turns=4),
     play(policy("noop", 0), turns=0),
 ]
+EPISODES += [game.episode for game in trajectories.played() if game.episode is not None]
 
 
-def test_the_page_rebuilds_every_state_as_the_replay_does(browser: Browser, tmp_path: Path) -> None:
+def test_A07_the_page_rebuilds_every_state_as_the_replay_does(browser: Browser, tmp_path: Path) -> None:
     rows = [row(index, episode) for index, episode in enumerate(EPISODES)]
     # Episodes of several settings come as several runs, see `split`.
     order = [record.row.index for records in gather([run(rows)]) for record in records.records]

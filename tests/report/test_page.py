@@ -216,6 +216,7 @@ def test_the_player_is_given_inputs_from_which_the_flight_follows() -> None:
         run([row(0, play(policy("noop", 0), config=FlappyConfig(gravity=-30.0, jump_impulse=40.0)))]),
         run([row(0, play(repeat("", "[TAP]", "<ACTIONS>[TAP]</ACTIONS>"), rules=Rules(stop_on_malformed=2)))]),
         run([row(0, play(policy("noop", 0)))], model=""),
+        run([row(index, play(policy("noop", 0), seed, turns=3)) for index, seed in enumerate((0, 7, 2**53 - 1))]),
     ],
     ids=lambda odd: "",
 )

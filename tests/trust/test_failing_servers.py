@@ -135,6 +135,28 @@ def test_D10_resuming_plays_what_broke_again_and_nothing_twice(policy_server, tm
         assert essence(play(url, tmp_path / "run", n=5)) == essence(undisturbed)
 
 
+@pytest.mark.parametrize("status", [401, 403])
+def test_D10_a_key_that_is_refused_from_some_moment_on_costs_no_finished_episode(policy_server, tmp_path, status):
+    # Asking on makes no sense then: the library ends the evaluation. What was finished stands, and resuming plays the rest.
+    begun: list[int] = []
+
+    def refused(turn):
+        begun.extend([1] * (turn == 0))
+        return status if len(begun) > 3 else None
+
+    with FaultProxy(policy_server, refused) as url, pytest.raises(Exception, match=f"told {status}"):
+        play(url, tmp_path / "run", n=6, max_concurrent=1)
+    finished = load_run(tmp_path / "run")
+    assert [row.example for row in finished.rows] == [0, 1, 2]
+    assert all(row.error is None and check(row) == [] for row in finished.rows)
+
+    proxy = FaultProxy(policy_server, lambda turn: None)
+    with proxy as url:
+        resumed = play(url, tmp_path / "run", n=6)
+    assert len(proxy.asked) == 3 * TURNS
+    assert essence(resumed) == essence(play(policy_server, tmp_path / "other", n=6))
+
+
 def test_D10_a_run_may_break_again_while_it_is_resumed(policy_server, tmp_path):
     for _ in range(3):
         with FaultProxy(policy_server, once(500)) as url:

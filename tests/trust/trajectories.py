@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 
 from flappybird.config import FlappyConfig
-from flappybird.episode import Player, replay
+from flappybird.episode import Episode, Player, replay
 from flappybird.policies import POLICIES, make_policy, plan, write_reply
 from flappybird.records import finish
 from flappybird.rollout import Rollout, Rules
@@ -43,7 +43,8 @@ class Game:
         self.name, self.policy, self.hash = name, policy, hashlib.sha256()
         self.config, self.seed, self.rules = rollout.game.config, rollout.game.seed, rollout.rules
         self.record = json.dumps(rollout.record)
-        self.over = False
+        self.episode: Episode | None = None
+        """What it was, once it is over."""
 
     def turn(self) -> None:
         rollout = Rollout(self.config, self.seed, self.rules, json.loads(self.record))
@@ -54,25 +55,29 @@ class Game:
         self.hash.update(f"{seen}\n{said}\n{rollout.trail}\n".encode())
         self.record = json.dumps(rollout.record)
         if rollout.outcome is not None:
-            self.over = True
-            episode = finish(rollout, Player(kind="policy", name=self.policy))
-            self.hash.update(f"{replay(episode).states}\n{episode.to_json()}".encode())
+            self.episode = finish(rollout, Player(kind="policy", name=self.policy))
+            self.hash.update(f"{replay(self.episode).states}\n{self.episode.to_json()}".encode())
 
 
-def digests(interleaved: bool = False) -> dict[str, str]:
-    """The hash of every game, by its name."""
+def played(interleaved: bool = False) -> list[Game]:
+    """Every game, over."""
     playing = [Game(*game) for game in games()]
     if interleaved:
         left = playing[::-1]
         while left:
             for game in left:
                 game.turn()
-            left = [game for game in left if not game.over]
+            left = [game for game in left if game.episode is None]
     else:
         for game in playing:
-            while not game.over:
+            while game.episode is None:
                 game.turn()
-    return {game.name: game.hash.hexdigest()[:24] for game in playing}
+    return playing
+
+
+def digests(interleaved: bool = False) -> dict[str, str]:
+    """The hash of every game, by its name."""
+    return {game.name: game.hash.hexdigest()[:24] for game in played(interleaved)}
 
 
 if __name__ == "__main__":

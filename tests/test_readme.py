@@ -9,13 +9,14 @@ import tomllib
 import pytest
 
 from flappybird.config import FlappyConfig
+from flappybird.episode import save
 from flappybird.errors import ConfigError
 from flappybird.rollout import Rules
 from flappybird.server import DEFAULT_PORT
 from flappybird.settings import ARGUMENTS, Settings
 from flappybird.text import system_prompt
 from tests import readme
-from tests.conftest import ROOT, run_command
+from tests.conftest import ROOT, play, run_command
 from tests.readme import TEXT
 from tests.test_vf_eval import endpoints
 
@@ -179,6 +180,18 @@ def test_F07_the_wheel_alone_works_from_any_folder(tmp_path):
     code = f"import sys; sys.path.insert(0, {str(wheel)!r})\nimport flappybird as f; print(f.__file__, f.FlappyGame().step(True))"
     told = subprocess.run([sys.executable, "-c", code], cwd="/", capture_output=True, text=True, check=True)
     assert wheel.name in told.stdout
+
+    save(play("noop"), odd / "my ep.json")
+    code = (
+        f"import sys; sys.path.insert(0, {str(wheel)!r})\n"
+        "import render, videos; assert '.whl' in render.__file__ and '.whl' in videos.__file__\n"
+        "from render.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    )
+    for name in ("it's.mp4", "100 %.gif", "a b.png"):
+        command = [sys.executable, "-c", code, str(odd / "my ep.json"), "-o", str(odd / name), "--size", "120x100"]
+        told = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+        assert (told.returncode, told.stderr) == (0, "")
+        assert (odd / name).stat().st_size > 500
 
 
 def test_a_refused_argument_reads_as_readme_promises():

@@ -125,7 +125,7 @@ def kill_nine() -> None:
 def stop() -> None:
     count = sized(50)
     for what in signals.ALL:
-        for which in (signal.SIGINT, signal.SIGTERM):
+        for which in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)[: 3 if what is signals.playing else 2]:
             with tempfile.TemporaryDirectory() as folder:
                 done = signals.stop_often(what, which, count, random.Random(0), Path(folder))
             say(

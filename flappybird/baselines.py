@@ -6,13 +6,10 @@ with 95 % intervals.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import multiprocessing
 import os
-import signal
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, ProcessPoolExecutor, wait
@@ -31,6 +28,7 @@ from flappybird.records import verify
 from flappybird.rewards import WEIGHTS, survival
 from flappybird.runs import load_run
 from flappybird.settings import TRAIN_SEEDS
+from flappybird.signals import held, out_of_reach_of_ctrl_c
 
 CERTIFIED = 10_000
 """Seeds, from 0, that are asked for whether they can be flown at all."""
@@ -149,10 +147,10 @@ def _played(tasks: list[Task], jobs: int | None) -> Iterator[tuple[str, str, lis
         yield from map(_play, tasks)
         return
     spawn = multiprocessing.get_context("spawn")
-    with _signals_wait() as came:
+    with held() as came:
         pool = ProcessPoolExecutor(jobs or os.cpu_count(), mp_context=spawn)
         try:
-            with _out_of_reach_of_ctrl_c():
+            with out_of_reach_of_ctrl_c():
                 waiting = {pool.submit(_play, task) for task in tasks}
             while waiting and not came:
                 done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
@@ -162,41 +160,6 @@ def _played(tasks: list[Task], jobs: int | None) -> Iterator[tuple[str, str, lis
             raise FlappyError("a process that played games was ended from outside; fewer need less memory: --jobs 1") from None
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-@contextlib.contextmanager
-def _signals_wait() -> Iterator[list[int]]:
-    """Let Ctrl-C and SIGTERM take effect only after the block, which sees them in the list that it is given.
-
-    An exception in the middle of the pool's own bookkeeping would leave its locks held, and the pool could never be shut down.
-    """
-    came: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield came
-        return
-    before = {
-        number: signal.signal(number, lambda number, frame: came.append(number)) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield came
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if came:
-            signal.raise_signal(came[0])
-
-
-@contextlib.contextmanager
-def _out_of_reach_of_ctrl_c() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach: each would print a traceback. Their parent ends them."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # new processes inherit what is blocked
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _play(task: Task) -> tuple[str, str, list[Result]]:

@@ -10,9 +10,10 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from flappybird.errors import ConfigError, FlappyError, printable
+from flappybird.signals import terminate
 
 DEFAULT_PORT = 8765
 """The port of `flappybird serve`, which `configs/endpoints.toml` names."""
@@ -20,11 +21,21 @@ DEFAULT_PORT = 8765
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1 for a failed run, 2 for a usage error, 130 after Ctrl-C."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # whatever a name holds, printing it is no reason to fail
-    args = _parser().parse_args(argv)
-    return guarded(lambda: args.command(args), alone=argv is None)
+
+    def command() -> int:
+        args = _parser().parse_args(argv)
+        code: int = args.command(args)
+        return code
+
+    return guarded(command, alone=argv is None)
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells what is wrong with a command line in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with 2."""
+        self.exit(2, printable(f"flappybird: {message}; see {self.prog} --help\n"))
 
 
 def guarded(command: Callable[[], int], alone: bool = False) -> int:
@@ -36,13 +47,24 @@ def guarded(command: Callable[[], int], alone: bool = False) -> int:
         command: what is to be done.
         alone: whether the process ends with it: a signal that comes when all is done is then too late to be heard.
     """
+    _mend_streams()
     ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    came: list[int] = []
+
+    def stop(number: int, _: object) -> NoReturn:
+        came.append(number)
+        if number == signal.SIGTERM:
+            terminate()
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
     if ours:
-        signal.signal(signal.SIGTERM, _terminate)
+        signal.signal(signal.SIGTERM, stop)
+        if before is signal.default_int_handler:
+            signal.signal(signal.SIGINT, stop)
     try:
         code = command()
-        if sys.stdout is not None:  # which it is where the caller closed it
-            sys.stdout.flush()
+        sys.stdout.flush()
         return code
     except ConfigError as error:
         return _complain(error, 2)
@@ -57,16 +79,24 @@ def guarded(command: Callable[[], int], alone: bool = False) -> int:
         return _complain(f"{name}: {error.strerror}" if name and error.strerror else error.strerror or error, 1)
     except KeyboardInterrupt:
         return 130
+    except BaseException:
+        if came:  # a library caught the exception of a signal in its own code, and made another of it
+            return 128 + came[0]
+        raise
     finally:
         if ours:
             signal.signal(signal.SIGTERM, signal.SIG_IGN if alone else signal.SIG_DFL)
-        if ours and alone:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGINT, signal.SIG_IGN if alone else before)
 
 
-def _terminate(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: clearing away is not to be cut short
-    raise SystemExit(128 + signal.SIGTERM)
+def _mend_streams() -> None:
+    """Let anything be printed: whatever a name holds, and also where the caller closed a stream."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _complain(error: object, code: int) -> int:
@@ -77,7 +107,7 @@ def _complain(error: object, code: int) -> int:
 def _parser() -> argparse.ArgumentParser:
     from flappybird import __version__
 
-    parser = argparse.ArgumentParser(prog="flappybird", description="Flappy Bird as a world for language models.")
+    parser = Parser(prog="flappybird", description="Flappy Bird as a world for language models.")
     parser.add_argument("--version", action="version", version=f"flappybird {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_baselines(commands)

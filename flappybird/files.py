@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flappybird.errors import EpisodeError, FlappyError, show
+from flappybird.signals import held
 
 
 @contextlib.contextmanager
@@ -22,17 +23,25 @@ def replacing(path: Path) -> Iterator[Path]:
         raise FlappyError(f"{path}: is a folder; name a file")
     if not path.parent.is_dir():
         raise FlappyError(f"{path}: there is no folder {path.parent}")
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}-", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = None
     try:
+        with held():
+            handle, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}-", suffix=path.suffix, dir=path.parent)
+            os.close(handle)
+            temporary = Path(name)
         yield temporary
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
         temporary.replace(path)
+    except OSError as error:
+        # The name that people know; where none is told, as of a full disk, too.
+        if error.filename is None or os.path.basename(os.fsdecode(error.filename)).startswith(f".{path.stem[:40]}-"):
+            error.filename, error.filename2 = os.fspath(path), None
+        raise
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flappybird.cli import guarded
-from flappybird.errors import ConfigError, MissingPart
+from flappybird.cli import Parser, guarded
+from flappybird.errors import ConfigError, MissingPart, show
 
 if TYPE_CHECKING:
     from render.clip import Clip
@@ -80,6 +80,8 @@ def _check_output(args: argparse.Namespace) -> None:
     suffix = writer.check_target(args.output)
     if args.tick is not None and suffix != ".png":
         raise ConfigError(f"--tick {args.tick}: one picture is written as .png, not {suffix}; for a clip use --from and --to")
+    if args.quality not in writer.QUALITIES:
+        raise ConfigError(f"quality = {show(args.quality)}: must be one of {', '.join(writer.QUALITIES)}")
     args.fps = writer.choose_fps(args.fps, suffix)
 
 
@@ -133,7 +135,7 @@ def _play(args: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m render",
         description="Show an episode in a window, or write it as a video or a picture. "
         "In the window: space pauses, arrows step (with shift by ten), + and - change the speed, home and end jump, "
@@ -152,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--overlay",
         metavar="LIST",
-        help="what is drawn beside the world: score,hud,thought,status,ending,hitbox; all; none; or -NAME to take one off",
+        help="what is drawn beside the world: score,hud,thought,status,ending,hitbox; all; none; --overlay=-NAME takes one off",
     )
     parser.add_argument("--quality", default="fast", metavar="NAME", help="of MP4: fast to write, or small (default: fast)")
     parser.add_argument("--grid", action="store_true", help="several episodes side by side, in step")

@@ -58,7 +58,7 @@ class Clip:
         return self._at(self.pace)
 
     def samples(self) -> list[Frame]:
-        """Return a few pictures from all over the clip, in which all its colours occur."""
+        """Return a few pictures from all over the clip, in which most of its colours occur."""
         ticks = self.pace.ticks
         some = sorted({ticks[index * (len(ticks) - 1) // (SAMPLES - 1)] for index in range(SAMPLES)})
         return list(self._at(Pace(tuple(some), self.pace.fps)))

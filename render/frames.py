@@ -17,7 +17,7 @@ import numpy as np
 from flappybird.episode import Episode, replay
 from flappybird.errors import ConfigError
 from flappybird.game import Outcome, State
-from render.lettering import measure, shorten, write
+from render.lettering import clean, measure, shorten, write
 from render.scene import DEFAULT_SIZE, FAINT, PAPER, Frame, Moment, Overlay, Scene, Size, check_size
 from render.sdl import pygame
 
@@ -182,7 +182,7 @@ def grid_frames(tracks: Sequence[Track], pace: Pace, size: Size = DEFAULT_SIZE, 
     for index, track in enumerate(tracks):
         row, column = divmod(index, columns)
         x, y = column * cell[0], row * (cell[1] + title)
-        text = shorten(f"{track.name}, seed {track.course.seed}", title * 2 // 3, cell[0] - 8)
+        text = shorten(clean(f"{track.name}, seed {track.course.seed}"), title * 2 // 3, cell[0] - 8)
         surface.blit(write(text, title * 2 // 3, FAINT), (x + (cell[0] - measure(text, title * 2 // 3)) // 2, y + title // 6))
         places.append((x, y + title))
 

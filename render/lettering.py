@@ -66,6 +66,7 @@ def wrap(text: str, size: int, width: int, lines: int) -> list[str]:
 
 def shorten(text: str, size: int, width: int) -> str:
     """Return `text` if it fits `width` pixels, else as much of it as does with an ellipsis."""
+    text = _drawable(text)
     if measure(text, size) <= width:
         return text
     return text[: _fitting(text, size, width - measure("…", size))].rstrip(" …") + "…"
@@ -136,8 +137,13 @@ def write(text: str, size: int, color: Color, ground: Color | None = None) -> An
     return surface
 
 
+def _drawable(text: str) -> str:
+    return text if text.isprintable() else clean(text)
+
+
 def _parts(text: str) -> list[tuple[bool, str]]:
     """Return `text` in pieces: runs that the font has, and single characters that it lacks."""
+    text = _drawable(text)
     if text.isascii():
         return [(False, text)]
     parts: list[tuple[bool, str]] = []

@@ -66,6 +66,14 @@ FAINT: Color = (148, 164, 190)
 ALARM: Color = (228, 74, 62)
 AMBER: Color = (244, 172, 54)
 
+FLAT: tuple[Color, ...] = (
+    *(SKY + HILLS + GRASS + SOIL),
+    *(CLOUD, ROOF, GRASS_EDGE, PIPE_EDGE, *(color for _, color in PIPE)),
+    *(BODY, BELLY, WING, BEAK, INK, WHITE, *GHOSTS),
+    *(PAPER, RULE, SAID, FAINT, ALARM, AMBER),
+)
+"""All colours of flat areas, except those between the two of the sky: what a picture with few colours has to have."""
+
 WIDEST = ("tick 0000", "y -00.00", "vel -0.00", "gap -0.00 to 0.00")
 """What the HUD's columns have room for."""
 
@@ -100,6 +108,8 @@ class Overlay(NamedTuple):
             return cls(*[True] * len(cls._fields))
         if names == ["none"]:
             return cls(*[False] * len(cls._fields))
+        if {"all", "none"} & {*names}:
+            raise ConfigError(f"overlay = {show(text)}: all and none stand alone")
         off = bool(names) and all(name.startswith("-") for name in names)
         for name in names:
             if name.removeprefix("-" if off else "") not in cls._fields:

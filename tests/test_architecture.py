@@ -12,7 +12,7 @@ import flappybird
 from tests.conftest import ROOT
 
 LAYERS = [
-    ["units", "errors"],
+    ["units", "errors", "signals"],
     ["files", "config"],
     ["course", "levels", "options"],
     ["observation"],

@@ -106,6 +106,14 @@ def test_a_closed_stdout_is_no_traceback(tmp_path):
     assert (told.returncode, told.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("module", ["flappybird", "render", "videos"])
+def test_a_usage_error_is_one_line_that_says_where_to_look(module, tmp_path):
+    told = subprocess.run([sys.executable, "-m", module, "--nonsense"], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (told.returncode, told.stdout, told.stderr.count("\n")) == (2, "", 1)
+    assert told.stderr.startswith("flappybird: ")
+    assert told.stderr.endswith("--help\n")
+
+
 def test_F06_output_that_nobody_reads_is_no_error(tmp_path):
     for seed in range(40):
         data = play("noop", seed).to_dict()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flappybird.cli import guarded
+from flappybird.cli import Parser, guarded
 from flappybird.errors import ConfigError, FlappyError, show
 
 
@@ -21,6 +21,8 @@ def _main(argv: Sequence[str] | None) -> int:
     args = _parser().parse_args(argv)
     if args.output is None and args.sheet is None:
         raise ConfigError("nothing to write: name a folder with -o DIR, a picture with --sheet FILE.png, or both")
+    if args.sheet is not None:
+        _check_sheet(args.sheet)
     for name in ("best", "worst", "median"):
         number = getattr(args, name)
         if number is not None and number < 1:
@@ -48,8 +50,9 @@ def _files(args: argparse.Namespace, run: Any, chosen: Sequence[int]) -> int:
     from tqdm import tqdm
 
     from render.clip import Timing
+    from render.frames import Pace
     from render.scene import Overlay, read_size
-    from videos.export import FORMATS, Job, export, file_name
+    from videos.export import FORMATS, Job, check_workers, export, file_name
     from videos.writer import QUALITIES, check_target, choose_fps
 
     if args.format not in FORMATS:
@@ -58,6 +61,8 @@ def _files(args: argparse.Namespace, run: Any, chosen: Sequence[int]) -> int:
         raise ConfigError(f"quality = {args.quality!r}: must be one of {', '.join(QUALITIES)}")
     size = read_size(args.size)
     timing = Timing(choose_fps(args.fps, f".{args.format}"), args.speed, hold=args.hold)
+    Pace.of(0, *timing)  # what is wrong with it is wrong for all
+    check_workers(args.workers)
     overlay = Overlay.of(args.overlay) if args.overlay is not None else Overlay()
     args.output.mkdir(parents=True, exist_ok=True)
     check_target(args.output / file_name(0, args.format))
@@ -77,16 +82,21 @@ def _files(args: argparse.Namespace, run: Any, chosen: Sequence[int]) -> int:
     return int(bool(failed))
 
 
+def _check_sheet(path: Path) -> None:
+    from videos.writer import check_target
+
+    if path.suffix.lower() != ".png":
+        raise ConfigError(f"{path}: unknown extension {show(path.suffix)}, a sheet is a .png")
+    check_target(path)
+
+
 def _sheet(path: Path, run: Any, chosen: Sequence[int]) -> None:
     from fractions import Fraction
 
     from render.frames import Track
     from render.sheet import sheet
-    from videos.writer import check_target, write
+    from videos.writer import write
 
-    if path.suffix.lower() != ".png":
-        raise ConfigError(f"{path}: unknown extension {show(path.suffix)}, a sheet is a .png")
-    check_target(path)
     by_index = {row.index: row.episode for row in run.rows}
     tracks = [Track(by_index[index]) for index in chosen]
     names = [f"row {index}, {track.name}, seed {track.course.seed}" for index, track in zip(chosen, tracks, strict=True)]
@@ -95,7 +105,7 @@ def _sheet(path: Path, run: Any, chosen: Sequence[int]) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m videos",
         description="Write the episodes of a run as videos. Row N goes to episode-000N.mp4; "
         "what is there already, whole, is skipped.",

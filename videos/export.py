@@ -21,6 +21,7 @@ from flappybird import runs
 from flappybird.episode import Episode
 from flappybird.errors import ConfigError, FlappyError
 from flappybird.runs import Run
+from flappybird.signals import held, out_of_reach_of_ctrl_c, terminate
 from render.clip import Clip, Timing
 from render.frames import Track
 from render.scene import DEFAULT_SIZE, Overlay, Size
@@ -72,6 +73,12 @@ def choose(run: Run, best: int = 0, worst: int = 0, median: int = 0) -> list[int
     return sorted({*ranked[:best], *ranked[max(len(ranked) - worst, 0) :], *ranked[middle : middle + median]})
 
 
+def check_workers(workers: int) -> None:
+    """Raise ConfigError where `workers` is out of range."""
+    if not 1 <= workers <= 64:
+        raise ConfigError(f"workers = {workers}: must be from 1 to 64")
+
+
 def export(jobs: Sequence[Job], workers: int = 1) -> Iterator[Done]:
     """Write the file of each job and yield what became of it, as it is done; one that fails does not stop the rest.
 
@@ -82,8 +89,7 @@ def export(jobs: Sequence[Job], workers: int = 1) -> Iterator[Done]:
     Raises:
         ConfigError: `workers` is out of range.
     """
-    if not 1 <= workers <= 64:
-        raise ConfigError(f"workers = {workers}: must be from 1 to 64")
+    check_workers(workers)
     todo = []
     for job in jobs:
         if whole(job.path):
@@ -133,14 +139,9 @@ def _in_parallel(jobs: Sequence[Job], workers: int) -> Iterator[Done]:
 def _start() -> tuple[SpawnProcess, Connection]:
     """Start a worker. Spawned, not forked: nothing that this process has drawn or opened goes along."""
     ours, theirs = Pipe()
-    # A worker never sees Ctrl-C, which the terminal sends to all: we stop it.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
-    try:
-        process = get_context("spawn").Process(target=_work, args=(theirs,), daemon=True)
+    process = get_context("spawn").Process(target=_work, args=(theirs,), daemon=True)
+    with held(), out_of_reach_of_ctrl_c():
         process.start()
-    finally:
-        if mask is not None:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     theirs.close()
     return process, ours
 
@@ -159,7 +160,7 @@ def _send(pipe: Connection, job: Job) -> Job:
 
 def _work(pipe: Connection) -> None:
     """Do jobs until there are no more. Ends with its parent: told to, by SIGTERM, or left alone."""
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, terminate)
     threading.Thread(target=_watch, daemon=True).start()
     with contextlib.suppress(EOFError, OSError):
         while True:
@@ -171,11 +172,6 @@ def _watch() -> None:
     if parent is not None:
         wait([parent.sentinel])
         os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _stop(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: clearing away is not to be cut short
-    raise SystemExit(128 + signal.SIGTERM)
 
 
 def run_job(job: Job) -> Done:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from render.scene import Frame
+from render.scene import FLAT, Frame
 
 Indices = npt.NDArray[np.uint8]
 Keys = npt.NDArray[np.uint32]
@@ -19,8 +19,8 @@ Keys = npt.NDArray[np.uint32]
 CLEAR = 0
 """The index that shows what was there before."""
 COLORS = 255
-KEPT = 160
-"""So many of the most frequent colours are kept exactly."""
+KEPT = 190
+"""So many are kept exactly: the scene's flat colours, whether or not the samples show them, and the most frequent ones."""
 
 
 class Palette:
@@ -33,6 +33,8 @@ class Palette:
     def __init__(self, samples: Iterable[Frame]) -> None:
         keys = _by_frequency(samples)
         if len(keys) > COLORS:
+            flat = pack(np.array(FLAT, np.uint8))
+            keys = np.concatenate([flat, keys[~np.isin(keys, flat)]])
             rest = Image.fromarray(unpack(keys[KEPT:])[None])
             blends = rest.quantize(COLORS - KEPT, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).getpalette() or []
             colors = np.concatenate([unpack(keys[:KEPT]), np.array(blends, np.uint8).reshape(-1, 3)[: COLORS - KEPT]])

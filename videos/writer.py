@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import shutil
-import signal
 import struct
 import subprocess
 import sys
@@ -24,6 +23,7 @@ import numpy as np
 
 from flappybird.errors import ConfigError, FlappyError, MissingPart, show
 from flappybird.files import replacing
+from flappybird.signals import held
 from render.scene import Frame, Size
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, qu
         # Run by us and not by imageio's generator, which leaves an encoder that is stopped unreaped, its complaints unread.
         encoder: subprocess.Popen[bytes] | None = None
         try:
-            with _uninterrupted():
+            with held():  # or an encoder that is started while a signal comes would be nobody's
                 encoder = subprocess.Popen(
                     [*command, os.path.abspath(temporary)],
                     stdin=subprocess.PIPE,
@@ -208,19 +208,6 @@ def _widen(pipe: IO[bytes]) -> None:
         import fcntl
 
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let signals wait: an encoder that is started while one arrives would be nobody's, and write to a name that is gone."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def boxes(path: Path) -> list[str]:
@@ -343,7 +330,7 @@ def _imageio() -> Any:
     return imageio.v3
 
 
-_NUMBERED = re.compile(r"%0?\d*d")
+_NUMBERED = re.compile(r"%0?\d{0,2}d")
 
 
 def numbered(path: Path) -> bool:

@@ -20,6 +20,13 @@ def test_any_text_at_all_can_be_drawn(text: str, size: int) -> None:
         assert surface.get_height() == line_height(size)
 
 
+@given(ANYTHING, st.integers(6, 40))
+@settings(max_examples=60, deadline=None)
+def test_any_text_can_be_measured_and_written_as_it_is(text: str, size: int) -> None:
+    assert write(text, size, (255, 255, 255)).get_width() == max(measure(text, size), 1)
+    assert measure(shorten(text, size, 60), size) <= 60
+
+
 @given(ANYTHING, st.integers(8, 24), st.integers(40, 300), st.integers(1, 5))
 @settings(max_examples=60, deadline=None)
 def test_wrapped_lines_fit_their_room(text: str, size: int, width: int, lines: int) -> None:

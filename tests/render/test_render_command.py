@@ -172,6 +172,34 @@ def test_F07_any_folder_and_any_path_will_do(run: Run, short_file: Path, tmp_pat
     assert probe(folder / "my %ep'.mp4")["frames"] == 14
 
 
+def test_F07_a_name_that_the_terminal_cannot_show_is_no_failure(run: Run, short_file: Path, tmp_path: Path) -> None:
+    done = run("render", short_file, "-o", "\xe9.gif", "--size", "64x64", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("\\xe9.gif: ")
+    assert (tmp_path / "\xe9.gif").exists()
+
+
+def test_closed_streams_are_no_failure(short_file: Path, tmp_path: Path) -> None:
+    for stream in ("1", "2"):
+        name = tmp_path / f"{stream}.gif"
+        command = f"{sys.executable} -m render {short_file} -o {name} --size 64x64 {stream}>&-"
+        assert subprocess.run(command, shell=True, env=clean_environment(), check=False).returncode == 0
+        assert name.stat().st_size > 500
+
+
+def test_a_number_in_a_name_that_is_none_is_part_of_the_name(run: Run, short_file: Path, tmp_path: Path) -> None:
+    name = "f-%99999999999d.png"
+    assert run("render", short_file, "-o", name, "--size", "64x64").returncode == 0
+    assert (tmp_path / name).exists()
+
+
+def test_any_names_of_players_stand_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for index, name in enumerate(("gpt\nfoo", "tab\t\x00", "\ud800", "\u202eevil")):
+        save(replied("<ACTIONS>[TAP]</ACTIONS>", name=name), tmp_path / f"{index}.json")
+    assert main(["0.json", "1.json", "2.json", "3.json", "--grid", "-o", "x.gif", "--size", "240x240"]) == 0
+
+
 def test_without_a_display_and_without_a_file_one_line_says_what_to_do(run: Run, short_file: Path) -> None:
     done = run("render", short_file)
     assert (done.returncode, done.stdout) == (1, "")

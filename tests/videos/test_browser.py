@@ -47,8 +47,16 @@ const video = document.createElement("video");
 video.muted = true;
 video.src = "data:video/mp4;base64," + data;
 video.onerror = () => done(video.error.message);
-video.onloadeddata = () => { video.currentTime = seconds; };
-video.onseeked = () => {
+document.body.append(video);
+video.onloadeddata = () => {
+    video.requestVideoFrameCallback(shown);
+    video.currentTime = seconds;
+};
+const shown = (now, {mediaTime}) => {
+    if (mediaTime < seconds - 0.05) {  // still the first picture
+        video.requestVideoFrameCallback(shown);
+        return;
+    }
     const canvas = new OffscreenCanvas(video.videoWidth, video.videoHeight);
     canvas.getContext("2d").drawImage(video, 0, 0);
     const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;

@@ -132,6 +132,11 @@ def test_the_command_writes_skips_and_makes_a_sheet(run: Run, folder: Path, tmp_
         (["run", "-o", "out", "--all", "--best"], 2, "only one of them"),
         (["run", "-o", "out", "--workers", "0"], 2, "workers = 0"),
         (["run", "--sheet", "s.gif"], 2, "a sheet is a .png"),
+        (["run", "-o", "out", "--sheet", "s.jpg"], 2, "s.jpg: unknown extension '.jpg', a sheet is a .png"),
+        (["run", "-o", "out", "--sheet", "no/s.png"], 1, "there is no folder no"),
+        (["run", "-o", "out", "--fps", "0"], 2, "fps = 0: must be from 1 to 240"),
+        (["run", "-o", "out", "--hold", "-1"], 2, "hold = -1"),
+        (["run", "-o", "out", "--overlay", "all,none"], 2, "all and none stand alone"),
         (["nowhere", "-o", "out"], 1, "nowhere"),
         (["run", "-o", "out", "--quality", "best"], 2, "quality = 'best'"),
     ],
@@ -145,6 +150,7 @@ def test_a_mistake_is_one_clear_line(
     assert out == ""
     assert said in err
     assert err.count("\n") == 1
+    assert not (folder.parent / "out").exists()  # told before anything is made
 
 
 @pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGKILL])

@@ -1,7 +1,11 @@
+import signal
 import struct
+import subprocess
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import imageio_ffmpeg
 import numpy as np
@@ -10,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from flappybird.cli import guarded
 from flappybird.errors import ConfigError, FlappyError
 from flappybird.units import UNITS
 from render.clip import Clip, Timing
 from render.frames import Track
-from render.scene import BODY, PIPE, SKY, Frame, Overlay
-from tests.episodes import flown
+from render.scene import ALARM, BODY, FLAT, PIPE, SKY, Frame, Overlay
+from tests.episodes import flown, replied
 from videos.palette import COLORS, Palette, pack, unpack
 from videos.writer import GIF_FPS, boxes, check_target, playable, write, write_gif
 
@@ -115,6 +120,48 @@ def test_a_gif_of_few_colours_is_exact(
     # Pictures equal to the one before are not stored again.
     distinct = [frame for index, frame in enumerate(frames) if not index or not np.array_equal(frame, frames[index - 1])]
     assert all(np.array_equal(a, b) for a, b in zip(distinct, shown, strict=True))
+
+
+def test_a_palette_has_the_flat_colours_of_the_scene_though_the_samples_have_none_of_them() -> None:
+    noise = np.random.default_rng(1).integers(0, 256, (40, 40, 3)).astype(np.uint8)
+    colors = Palette([noise]).colors
+    assert len(colors) <= COLORS
+    assert {*FLAT} <= {tuple(color) for color in colors.tolist()}
+
+
+def test_the_mark_of_a_malformed_turn_is_red_in_a_gif_too(tmp_path: Path) -> None:
+    # One turn of many, which no sample shows.
+    track = Track(replied(*["<ACTIONS>[TAP]</ACTIONS>", *["<ACTIONS>[]</ACTIONS>"] * 3] * 2, "what?", "<ACTIONS>[]</ACTIONS>"))
+    drawn = Clip([track], SIZE, Timing(25, stop=9))
+    frames = list(drawn.frames())
+    write(tmp_path / "x.gif", frames, SIZE, drawn.fps, frames[:1])
+    _, shown = gif_pictures(tmp_path / "x.gif")
+    red = (frames[-1] == ALARM).all(axis=2)
+    assert red.sum() > 100
+    assert (shown[-1][red] == ALARM).all()
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_B06_a_signal_while_the_encoder_starts_leaves_neither_it_nor_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: signal.Signals
+) -> None:
+    started = []
+
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        started.append(subprocess.Popen(*args, **kwargs))
+        signal.raise_signal(which)
+        return started[-1]
+
+    drawn = clip()
+    monkeypatch.setattr(
+        "videos.writer.subprocess", SimpleNamespace(Popen=interrupted, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
+    )
+    try:
+        assert guarded(lambda: write(tmp_path / "x.mp4", drawn.frames(), SIZE, drawn.fps).frames) == 128 + which
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    assert started[0].returncode is not None
+    assert list(tmp_path.iterdir()) == []
 
 
 @given(st.integers(1, 2_000), st.integers(0, 2**32 - 1))

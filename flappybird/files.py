@@ -36,8 +36,9 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     except OSError as error:
         # The name that people know; where none is told, as of a full disk, too.
-        if error.filename is None or os.path.basename(os.fsdecode(error.filename)).startswith(f".{path.stem[:40]}-"):
-            error.filename, error.filename2 = os.fspath(path), None
+        ours = temporary is None or error.filename in (None, os.fspath(temporary))
+        if error.errno is not None and ours and error.filename2 is None:
+            error.filename = os.fspath(path)
         raise
     finally:
         if temporary is not None:

@@ -15,7 +15,7 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -34,6 +34,7 @@ from flappybird.config import FlappyConfig, one_line
 from flappybird.errors import ConfigError, show, unknown_name
 from flappybird.observation import read_observation
 from flappybird.policies import POLICIES, make_policy, plan, write_reply
+from flappybird.signals import held
 from flappybird.text import content_text, read_config, read_ticks
 
 DEFAULT_PORT = 8765
@@ -427,9 +428,12 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, host: str, quiet: bool) -> None:
         super().__init__(config)
         self.host, self.quiet = host, quiet
+        self.came: Sequence[int] = ()
+        """Signals that came before the server listened for them."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self.should_exit |= bool(self.came)
         if not self.quiet and sockets:
             print(f"serving {', '.join(POLICIES)} on {_url(self.host, sockets[0])} (Ctrl-C stops)", flush=True)
 
@@ -438,7 +442,7 @@ def _url(host: str, bound: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/v1"
 
 
-def make_server(bound: socket.socket, host: str, options: Options = Options(), quiet: bool = False) -> uvicorn.Server:
+def make_server(bound: socket.socket, host: str, options: Options = Options(), quiet: bool = False) -> _Server:
     """Return a server for the listening socket `bound`; `run(sockets=[bound])` serves until a signal or `should_exit`."""
     config = uvicorn.Config(
         PolicyServer(options).app,
@@ -475,7 +479,9 @@ def serve(host: str = "127.0.0.1", port: int = DEFAULT_PORT, options: Options = 
     with listen(host, port) as bound:
         if not _is_loopback(host):
             print(f"warning: {host} is not a loopback address: anyone who reaches it can use this server", file=sys.stderr)
-        make_server(bound, host, options).run(sockets=[bound])
+        server = make_server(bound, host, options)
+        with held() as server.came:  # until it hears of them itself
+            server.run(sockets=[bound])
 
 
 def _is_loopback(host: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sysconfig
 import threading
@@ -118,3 +119,14 @@ def command(tmp_path: Path) -> Callable[..., Finished[str]]:
         return run_command(*words, cwd=tmp_path, **env)
 
     return run
+
+
+@pytest.fixture
+def signals_of_a_new_process() -> Iterator[None]:
+    """The handlers that Python starts with: in this process libraries may have left theirs."""
+    before = [(which, signal.getsignal(which)) for which in (signal.SIGINT, signal.SIGTERM)]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    for which, handler in before:
+        signal.signal(which, handler)

@@ -9,6 +9,8 @@ from flappybird.cli import guarded
 from flappybird.files import replacing
 from flappybird.signals import held, out_of_reach_of_ctrl_c
 
+pytestmark = pytest.mark.usefixtures("signals_of_a_new_process")
+
 
 def interrupted(block):
     """Run `block` with what it can write down what it did in, expect it to end in Ctrl-C, and return what it wrote down."""
@@ -83,10 +85,7 @@ def test_a_signal_that_a_library_makes_another_error_of_is_still_told_as_one(whi
             raise RuntimeError("Error calling __set_name__") from error
         return 0
 
-    try:
-        assert guarded(command) == code
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    assert guarded(command) == code
     assert capsys.readouterr() == ("", "")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

@@ -141,6 +141,7 @@ def test_the_mark_of_a_malformed_turn_is_red_in_a_gif_too(tmp_path: Path) -> Non
     assert (shown[-1][red] == ALARM).all()
 
 
+@pytest.mark.usefixtures("signals_of_a_new_process")
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
 def test_B06_a_signal_while_the_encoder_starts_leaves_neither_it_nor_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: signal.Signals
@@ -156,10 +157,7 @@ def test_B06_a_signal_while_the_encoder_starts_leaves_neither_it_nor_a_file(
     monkeypatch.setattr(
         "videos.writer.subprocess", SimpleNamespace(Popen=interrupted, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
     )
-    try:
-        assert guarded(lambda: write(tmp_path / "x.mp4", drawn.frames(), SIZE, drawn.fps).frames) == 128 + which
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    assert guarded(lambda: write(tmp_path / "x.mp4", drawn.frames(), SIZE, drawn.fps).frames) == 128 + which
     assert started[0].returncode is not None
     assert list(tmp_path.iterdir()) == []
 

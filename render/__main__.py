@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flappybird.cli import Parser, guarded
-from flappybird.errors import ConfigError, MissingPart, show
+from flappybird.errors import ConfigError, MissingPart
 
 if TYPE_CHECKING:
     from render.clip import Clip
@@ -80,8 +80,7 @@ def _check_output(args: argparse.Namespace) -> None:
     suffix = writer.check_target(args.output)
     if args.tick is not None and suffix != ".png":
         raise ConfigError(f"--tick {args.tick}: one picture is written as .png, not {suffix}; for a clip use --from and --to")
-    if args.quality not in writer.QUALITIES:
-        raise ConfigError(f"quality = {show(args.quality)}: must be one of {', '.join(writer.QUALITIES)}")
+    writer.check_quality(args.quality)
     args.fps = writer.choose_fps(args.fps, suffix)
 
 

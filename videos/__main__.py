@@ -53,12 +53,11 @@ def _files(args: argparse.Namespace, run: Any, chosen: Sequence[int]) -> int:
     from render.frames import Pace
     from render.scene import Overlay, read_size
     from videos.export import FORMATS, Job, check_workers, export, file_name
-    from videos.writer import QUALITIES, check_target, choose_fps
+    from videos.writer import check_quality, check_target, choose_fps
 
     if args.format not in FORMATS:
         raise ConfigError(f"format = {args.format!r}: must be one of {', '.join(FORMATS)}")
-    if args.quality not in QUALITIES:
-        raise ConfigError(f"quality = {args.quality!r}: must be one of {', '.join(QUALITIES)}")
+    check_quality(args.quality)
     size = read_size(args.size)
     timing = Timing(choose_fps(args.fps, f".{args.format}"), args.speed, hold=args.hold)
     Pace.of(0, *timing)  # what is wrong with it is wrong for all

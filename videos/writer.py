@@ -24,7 +24,9 @@ import numpy as np
 from flappybird.errors import ConfigError, FlappyError, MissingPart, show
 from flappybird.files import replacing
 from flappybird.signals import held
+from render.frames import TICKS_PER_SECOND
 from render.scene import Frame, Size
+from videos.pixels import Planes
 
 if TYPE_CHECKING:
     from videos.layers import Layer
@@ -46,7 +48,7 @@ PIPE = 1 << 20
 SMALL = 1_000_000
 """Pixels up to which one thread encodes: of small pictures more only get in each other's way."""
 
-FPS = {".mp4": 30.0, ".gif": 25.0, ".png": 30.0}
+FPS: dict[str, float] = {".mp4": TICKS_PER_SECOND, ".gif": 25, ".png": TICKS_PER_SECOND}
 """Pictures per second where nobody asks for others: one for each tick; for GIF, whose delays are whole 1/100 s, the next lower
 rate at which all of them are alike."""
 
@@ -104,6 +106,12 @@ def check_target(path: Path) -> str:
     return suffix
 
 
+def check_quality(quality: str) -> None:
+    """Raise ConfigError where `quality` is none of `QUALITIES`."""
+    if quality not in QUALITIES:
+        raise ConfigError(f"quality = {show(quality)}: must be one of {', '.join(QUALITIES)}")
+
+
 def choose_fps(asked: float | None, suffix: str) -> float:
     """Return the pictures per second of a file of this kind; if more are asked for than are played, say so on stderr."""
     if asked is None:
@@ -155,10 +163,7 @@ def flat(frame: Frame) -> Frame:
 
 def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, quality: str = "fast") -> int:
     """Write H.264 that every browser plays (yuv420p, index first) and return the number of pictures."""
-    if quality not in QUALITIES:
-        raise ConfigError(f"quality = {show(quality)}: must be one of {', '.join(QUALITIES)}")
-    from videos.pixels import Planes
-
+    check_quality(quality)
     command = [_ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "yuv420p"]
     command += ["-s", f"{size[0]}x{size[1]}", "-r", str(fps), "-i", "-", "-an", "-vf", BT601, "-c:v", "libx264"]
     command += [*QUALITIES[quality], "-movflags", "+faststart"]

@@ -229,11 +229,10 @@ def _add_play(commands: Any) -> None:
 
 
 def _play(args: argparse.Namespace) -> int:
-    from flappybird.options import read_config
+    from flappybird.options import check_tps, read_config
     from flappybird.rollout import Rules
 
-    if not 1 <= args.tps <= 240:
-        raise ConfigError(f"--tps = {args.tps:g}: must be from 1 to 240 ticks per second")
+    check_tps(args.tps, "--tps")
     config, rules = read_config(args.config), Rules(max_turns=args.max_turns)
     if args.policy is None:
         from render.play import play

@@ -15,7 +15,8 @@ from typing import Any
 from flappybird.config import FlappyConfig
 from flappybird.course import MAX_SEED
 from flappybird.episode import Episode, Player, save
-from flappybird.errors import ConfigError, FlappyError
+from flappybird.errors import FlappyError
+from flappybird.options import check_tps
 from flappybird.records import finish
 from flappybird.rollout import Rollout, Rules
 from flappybird.solo import told
@@ -62,9 +63,7 @@ class Session:
     def __init__(
         self, config: FlappyConfig, seed: int = 0, rules: Rules = Rules(), tps: float = TICKS_PER_SECOND, path: Path | None = None
     ) -> None:
-        if not 1 <= tps <= 240:
-            raise ConfigError(f"tps = {tps:g}: must be from 1 to 240 ticks per second")
-        self.config, self.seed, self.rules, self.tps, self.path = config, seed, rules, tps, path
+        self.config, self.seed, self.rules, self.tps, self.path = config, seed, rules, check_tps(tps, "tps"), path
         self.best: dict[int, int] = {}
         """The most pipes passed on each seed."""
         self.saved: list[Path] = []

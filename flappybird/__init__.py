@@ -9,30 +9,30 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+from flappybird._version import __version__
 
 _HOME = {
-    "Course": "flappybird.course",
-    "Episode": "flappybird.episode",
-    "FlappyConfig": "flappybird.config",
-    "FlappyGame": "flappybird.game",
-    "FlappyHarness": "flappybird.taskset",
+    "Course": "flappybird.world.course",
+    "Episode": "flappybird.episodes.episode",
+    "FlappyConfig": "flappybird.world.config",
+    "FlappyGame": "flappybird.world.game",
+    "FlappyHarness": "flappybird.harness",
     "FlappyTaskEnv": "flappybird.taskset",
     "FlappyTaskset": "flappybird.taskset",
-    "Observation": "flappybird.observation",
-    "Outcome": "flappybird.game",
-    "Reason": "flappybird.game",
-    "Rollout": "flappybird.rollout",
-    "Rules": "flappybird.rollout",
-    "State": "flappybird.game",
-    "Status": "flappybird.text",
-    "load_episode": "flappybird.episode",
-    "make_policy": "flappybird.policies",
-    "read_reply": "flappybird.text",
-    "replay": "flappybird.episode",
-    "save_episode": "flappybird.episode",
-    "system_prompt": "flappybird.text",
-    "verify": "flappybird.records",
+    "Observation": "flappybird.world.observation",
+    "Outcome": "flappybird.world.game",
+    "Reason": "flappybird.world.game",
+    "Rollout": "flappybird.episodes.rollout",
+    "Rules": "flappybird.protocol.rules",
+    "State": "flappybird.world.game",
+    "Status": "flappybird.protocol.reply",
+    "load_episode": "flappybird.episodes.episode",
+    "make_policy": "flappybird.players.policies",
+    "read_reply": "flappybird.protocol.reply",
+    "replay": "flappybird.episodes.episode",
+    "save_episode": "flappybird.episodes.episode",
+    "system_prompt": "flappybird.protocol.prompt",
+    "verify": "flappybird.episodes.verify",
 }
 
 _INSIDE = {"load_episode": "load", "save_episode": "save"}

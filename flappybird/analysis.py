@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from flappybird.config import FlappyConfig
-from flappybird.course import Course
-from flappybird.episode import Episode, Replay, replay
-from flappybird.game import Outcome, Reason, State
-from flappybird.solver import Survival
+from flappybird.episodes.episode import Episode, Replay, replay
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import Course
+from flappybird.world.game import Outcome, Reason, State
+from flappybird.world.solver import Survival
 
 LOOK_AHEAD = 2_000
 """Where the tick limit is further away than this, surviving means so many ticks past the end of the episode."""

@@ -20,15 +20,16 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
+from flappybird.episodes.rewards import WEIGHTS, survival
+from flappybird.episodes.verify import verify
 from flappybird.errors import ConfigError, EpisodeError, FlappyError, unknown_name
-from flappybird.game import Outcome, Reason, check_ticks
-from flappybird.levels import LEVELS, level
-from flappybird.policies import POLICIES, play
-from flappybird.records import verify
-from flappybird.rewards import WEIGHTS, survival
+from flappybird.players.games import play
+from flappybird.players.policies import POLICIES
 from flappybird.runs import load_run
-from flappybird.settings import TRAIN_SEEDS
-from flappybird.signals import held, out_of_reach_of_ctrl_c
+from flappybird.system.signals import held, out_of_reach_of_ctrl_c
+from flappybird.world.course import TRAIN_SEEDS
+from flappybird.world.game import Outcome, Reason, check_ticks
+from flappybird.world.levels import LEVELS, level
 
 CERTIFIED = 10_000
 """Seeds, from 0, that are asked for whether they can be flown at all."""
@@ -285,7 +286,7 @@ def report(
 
 def passable_share(name: str, max_turns: int = 300) -> str:
     """Return how many of the first `CERTIFIED` seeds of a level can be flown to the tick limit, in words; exact."""
-    from flappybird.certify import impassable
+    from flappybird.world.certify import impassable
 
     blocked = impassable(LEVELS[name], range(CERTIFIED), max_turns)
     which = f"; not: {', '.join(map(str, blocked[:10]))}{' …' * (len(blocked) > 10)}" if blocked else ""

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flappybird.config import FlappyConfig
-from flappybird.course import MAX_SEED, Course, Physics, check_seed, course_key, draw
 from flappybird.errors import ConfigError, GameOver, show
-from flappybird.game import FlappyGame, Outcome, Reason, State, check_ticks, crash
-from flappybird.observation import Observation
-from flappybird.units import UNITS
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import MAX_SEED, Course, Physics, check_seed, course_key, draw
+from flappybird.world.game import FlappyGame, Outcome, Reason, State, check_ticks, crash
+from flappybird.world.observation import Observation
+from flappybird.world.units import UNITS
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]

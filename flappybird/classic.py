@@ -17,17 +17,20 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from flappybird import pictures, rewards, settings
-from flappybird.episode import MAX_BYTES, Episode, Player
+from flappybird.episodes import arguments, rewards
+from flappybird.episodes.arguments import Settings
+from flappybird.episodes.episode import MAX_BYTES, Episode, Player
+from flappybird.episodes.rewards import finish
+from flappybird.episodes.rollout import Rollout
 from flappybird.errors import ConfigError, EpisodeError, missing_api, printable
-from flappybird.files import read_json, write_bytes
-from flappybird.game import Reason
-from flappybird.records import finish
+from flappybird.messages import content, require_renderer
+from flappybird.protocol.observe import has_picture
+from flappybird.protocol.reply import read_reply
+from flappybird.protocol.rules import first_kept
 from flappybird.report import FOLDER
-from flappybird.rollout import Rollout, first_kept
 from flappybird.runs import error_of, run_of_outputs
-from flappybird.settings import Settings
-from flappybird.text import read_reply
+from flappybird.system.files import read_json, write_bytes
+from flappybird.world.game import Reason
 
 try:
     import verifiers as vf
@@ -77,7 +80,7 @@ def load_environment(
         )
     except ConfigError as error:
         raise _refused(error) from None
-    pictures.require(checked.rules)
+    require_renderer(checked.rules)
     if checked.report is None and _under_vf_eval():
         # vf-eval saves below this folder where it exists: made now, runs and reports lie together from the first run on.
         FOLDER.parent.mkdir(parents=True, exist_ok=True)
@@ -194,7 +197,7 @@ def _rollout(state: dict[str, Any]) -> Rollout:
     """Return the rollout of `state`: the one that flew last, or one made from the record, which says all there is to know."""
     live: Rollout | None = state.get("rollout")
     if live is None or live.record is not state.get(KEY):
-        live = state["rollout"] = settings.start(state["info"], state.get(KEY))
+        live = state["rollout"] = arguments.start(state["info"], state.get(KEY))
     return live
 
 
@@ -237,7 +240,7 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
         rows = []
         for index in range(count):
             info = row(index)
-            system, first = settings.opening(settings.start(info))
+            system, first = arguments.opening(arguments.start(info))
             prompt = [{"role": "system", "content": system}, {"role": "user", "content": first}]
             # As text: a table of rows would give all of them the same fields.
             rows.append({"example_id": index, "prompt": prompt, "info": json.dumps(info)})
@@ -266,9 +269,9 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
     async def setup_state(self, state: dict[str, Any]) -> dict[str, Any]:
         rollout = _rollout(state)
         state[KEY] = rollout.record
-        if pictures.has_picture(rollout.rules):
+        if has_picture(rollout.rules):
             # A table of rows cannot hold messages of text and pictures.
-            state["prompt"] = [state["prompt"][0], vf.UserMessage(content=pictures.content(rollout))]
+            state["prompt"] = [state["prompt"][0], vf.UserMessage(content=content(rollout))]
         return state
 
     @_contained
@@ -314,7 +317,7 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
 
     @_contained
     async def env_response(self, messages: Any, state: dict[str, Any], **kwargs: Any) -> Any:
-        return [vf.UserMessage(content=pictures.content(_rollout(state)))]
+        return [vf.UserMessage(content=content(_rollout(state)))]
 
     # --- how it ends ---
 

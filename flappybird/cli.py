@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import io
-import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from flappybird.errors import ConfigError, FlappyError, printable
-from flappybird.signals import terminate
+from flappybird.errors import printable
+from flappybird.system.command import Parser, guarded
 
 DEFAULT_PORT = 8765
 """The port of `flappybird serve`, which `configs/endpoints.toml` names."""
@@ -30,82 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return guarded(command, alone=argv is None)
 
 
-class Parser(argparse.ArgumentParser):
-    """Tells what is wrong with a command line in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """End with 2."""
-        self.exit(2, printable(f"flappybird: {message}; see {self.prog} --help\n"))
-
-
-def guarded(command: Callable[[], int], alone: bool = False) -> int:
-    """Run `command` and return its exit code; whatever goes wrong on the user's side is one line on stderr.
-
-    SIGTERM ends it like Ctrl-C does, cleaning up behind itself, with 143.
-
-    Args:
-        command: what is to be done.
-        alone: whether the process ends with it: a signal that comes when all is done is then too late to be heard.
-    """
-    _mend_streams()
-    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    came: list[int] = []
-
-    def stop(number: int, _: object) -> NoReturn:
-        came.append(number)
-        if number == signal.SIGTERM:
-            terminate()
-        raise KeyboardInterrupt
-
-    before = signal.getsignal(signal.SIGINT)
-    if ours:
-        signal.signal(signal.SIGTERM, stop)
-        if before is signal.default_int_handler:
-            signal.signal(signal.SIGINT, stop)
-    try:
-        code = command()
-        sys.stdout.flush()
-        return code
-    except ConfigError as error:
-        return _complain(error, 2)
-    except FlappyError as error:
-        return _complain(error, 1)
-    except BrokenPipeError:
-        # Whoever read our output has gone (`| head`): that is no failure. Nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        name = error.filename2 or error.filename
-        return _complain(f"{name}: {error.strerror}" if name and error.strerror else error.strerror or error, 1)
-    except KeyboardInterrupt:
-        return 130
-    except BaseException:
-        if came:  # a library caught the exception of a signal in its own code, and made another of it
-            return 128 + came[0]
-        raise
-    finally:
-        if ours:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN if alone else signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.SIG_IGN if alone else before)
-
-
-def _mend_streams() -> None:
-    """Let anything be printed: whatever a name holds, and also where the caller closed a stream."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-        elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _complain(error: object, code: int) -> int:
-    print(printable(f"flappybird: {error}"), file=sys.stderr)
-    return code
-
-
 def _parser() -> argparse.ArgumentParser:
-    from flappybird import __version__
+    from flappybird._version import __version__
 
     parser = Parser(prog="flappybird", description="Flappy Bird as a world for language models.")
     parser.add_argument("--version", action="version", version=f"flappybird {__version__}")
@@ -138,8 +60,8 @@ def _add_baselines(commands: Any) -> None:
 
 def _baselines(args: argparse.Namespace) -> int:
     from flappybird.baselines import report
-    from flappybird.levels import LEVELS
-    from flappybird.policies import POLICIES
+    from flappybird.players.policies import POLICIES
+    from flappybird.world.levels import LEVELS
 
     text = report(
         list(LEVELS) if args.difficulty == "all" else args.difficulty.split(","),
@@ -199,7 +121,7 @@ def _add_episodes(commands: Any) -> None:
 
 
 def _episodes(args: argparse.Namespace) -> int:
-    from flappybird.episode import save
+    from flappybird.episodes.episode import save
     from flappybird.runs import file_name, load_run
 
     run = load_run(args.run)
@@ -229,24 +151,25 @@ def _add_play(commands: Any) -> None:
 
 
 def _play(args: argparse.Namespace) -> int:
-    from flappybird.options import check_tps, read_config
-    from flappybird.rollout import Rules
+    from flappybird.episodes.arguments import parse_config
+    from flappybird.protocol.rules import Rules
+    from flappybird.system.command import check_tps
 
     check_tps(args.tps, "--tps")
-    config, rules = read_config(args.config), Rules(max_turns=args.max_turns)
+    config, rules = parse_config(args.config), Rules(max_turns=args.max_turns)
     if args.policy is None:
         from render.play import play
 
         print(play(config, args.seed, rules, args.tps, args.save).told())
         return 0
 
-    from flappybird.episode import save
-    from flappybird.solo import fly, told
+    from flappybird.episodes.episode import save, summary_line
+    from flappybird.players.games import fly
 
     episode = fly(args.policy, config, args.seed, rules)
     if args.save is not None:
         save(episode, args.save)
-    print(told(episode))
+    print(summary_line(episode))
     return 0
 
 

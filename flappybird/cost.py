@@ -13,12 +13,14 @@ from importlib import import_module
 from statistics import mean
 from typing import Any, NamedTuple
 
-from flappybird import pictures
+from flappybird.episodes.arguments import ARGUMENTS, Settings, start
 from flappybird.errors import ConfigError, MissingPart, show, unknown_name
-from flappybird.policies import make_policy, plan, write_reply
-from flappybird.rollout import first_kept
+from flappybird.players.policies import make_policy, plan
+from flappybird.protocol.observe import SIZE, has_picture
+from flappybird.protocol.prompt import prompt_of
+from flappybird.protocol.reply import write_reply
+from flappybird.protocol.rules import first_kept
 from flappybird.runs import Run
-from flappybird.settings import ARGUMENTS, Settings, observe, prompt_of, start
 
 TOKENIZER = "o200k_base"
 """The encoding that is counted in: that of OpenAI's models since GPT-4o. Others differ by some 10 to 20 %, Qwen's and Llama's
@@ -103,12 +105,12 @@ def episode_tokens(settings: Settings, count: Callable[[str], int], policy: str 
     rollout, rules = start(settings.evaluation_row(0)), settings.rules
     config = rollout.game.config
     decide = make_policy(policy, config, settings.seed)
-    picture = picture_tokens(*pictures.SIZE) if pictures.has_picture(rules) else 0
+    picture = picture_tokens(*SIZE) if has_picture(rules) else 0
     head = count(prompt_of(config, rules)) + MESSAGE_TOKENS
     turns: list[int] = []  # of each turn: observation and reply
     prompt = cached = completion = before = 0
     while rollout.outcome is None:
-        asked = count(observe(rollout)) + picture + MESSAGE_TOKENS
+        asked = count(rollout.message()) + picture + MESSAGE_TOKENS
         said = write_reply(*plan(decide, rollout.observation(), config, rules.ticks_per_turn))
         kept = first_kept(len(turns), rules.history_turns)
         request = head + sum(turns[kept:]) + asked
@@ -251,7 +253,7 @@ def report(
         f"cached: what a provider that remembers the request before charges less for (from {CACHED_FROM} tokens on).",
     ]
     if any("image" in estimate.name for estimate in found):
-        width, height = pictures.SIZE
+        width, height = SIZE
         notes.append(f"A picture of {width}x{height} is taken for {picture_tokens(width, height)} tokens; models differ widely.")
     if costs is None:
         notes.append(f"No price is known for {model}: pass --price PROMPT,CACHED,COMPLETION in dollars a million tokens.")

@@ -24,7 +24,7 @@ from urllib.request import urlopen
 
 from tqdm import tqdm
 
-from flappybird.episode import save
+from flappybird.episodes.episode import save
 from flappybird.errors import ConfigError, FlappyError
 from flappybird.report import write_report
 from flappybird.runs import Row, Run, check, file_name, load_run

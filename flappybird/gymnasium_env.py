@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flappybird.batch import FEATURES, FlappyBatch
-from flappybird.config import FlappyConfig
-from flappybird.course import MAX_SEED, Physics, check_seed
+from flappybird.episodes.rewards import SURVIVAL_BASE, SURVIVAL_RAMP, SURVIVAL_RAMP_TICKS, WEIGHTS
 from flappybird.errors import ConfigError, MissingPart, show, unknown_name
-from flappybird.game import FlappyGame, Outcome, State, check_ticks
-from flappybird.levels import level
-from flappybird.rewards import SURVIVAL_BASE, SURVIVAL_RAMP, SURVIVAL_RAMP_TICKS, WEIGHTS
-from flappybird.settings import TRAIN_SEEDS
-from flappybird.units import UNITS
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import MAX_SEED, TRAIN_SEEDS, Physics, check_seed
+from flappybird.world.game import FlappyGame, Outcome, State, check_ticks
+from flappybird.world.levels import level
+from flappybird.world.units import UNITS
 
 try:
     import gymnasium

@@ -29,13 +29,14 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from flappybird import __version__
-from flappybird.config import FlappyConfig, one_line
+from flappybird._version import __version__
 from flappybird.errors import ConfigError, show, unknown_name
-from flappybird.observation import read_observation
-from flappybird.policies import POLICIES, make_policy, plan, write_reply
-from flappybird.signals import held
-from flappybird.text import content_text, read_config, read_ticks
+from flappybird.players.policies import POLICIES, make_policy, plan
+from flappybird.protocol.prompt import read_config, read_ticks
+from flappybird.protocol.reply import content_text, write_reply
+from flappybird.system.signals import held
+from flappybird.world.config import FlappyConfig, one_line
+from flappybird.world.observation import read_observation
 
 DEFAULT_PORT = 8765
 """The port that `configs/endpoints.toml` names."""

@@ -17,20 +17,21 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from flappybird.config import FlappyConfig
-from flappybird.course import MAX_SEED, Course, Physics
 from flappybird.errors import ConfigError, EpisodeError, FlappyError, MissingPart, show, unknown_name
-from flappybird.files import parse_json, replacing
-from flappybird.game import FlappyGame, Reason, State
-from flappybird.levels import level
-from flappybird.observation import Observation
-from flappybird.policies import CHOICES, Choice, Sight, imagine, write_reply
-from flappybird.rollout import Rules
-from flappybird.settings import TRAIN_SEEDS
-from flappybird.solver import Survival
-from flappybird.text import Status, read_reply, system_prompt
-from flappybird.units import from_text, to_text
-from flappybird.views import card
+from flappybird.players.policies import CHOICES, Choice
+from flappybird.players.sight import Sight, imagine
+from flappybird.protocol.observe import card
+from flappybird.protocol.prompt import system_prompt
+from flappybird.protocol.reply import Status, read_reply, write_reply
+from flappybird.protocol.rules import Rules
+from flappybird.system.files import parse_json, replacing
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import MAX_SEED, TRAIN_SEEDS, Course, Physics
+from flappybird.world.game import FlappyGame, Reason, State
+from flappybird.world.levels import level
+from flappybird.world.observation import Observation
+from flappybird.world.solver import Survival
+from flappybird.world.units import from_text, to_text
 
 VALIDATION_SEEDS = 2**52
 """Validation plays the seeds from here on, training those from `settings.TRAIN_SEEDS` up to here."""

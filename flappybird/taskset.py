@@ -15,27 +15,27 @@ import copy
 import hashlib
 import itertools
 import json
-import ssl
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from flappybird import pictures, rewards
-from flappybird.config import FlappyConfig
-from flappybird.course import Course
-from flappybird.episode import Episode, Player, from_dict
+from flappybird.episodes import rewards
+from flappybird.episodes.arguments import ARGUMENTS, Settings
+from flappybird.episodes.episode import Episode, Player, from_dict
+from flappybird.episodes.rewards import finish
+from flappybird.episodes.rollout import Rollout
 from flappybird.errors import missing_api
-from flappybird.game import Reason
-from flappybird.records import finish
-from flappybird.rollout import Rollout, Rules, View, first_kept
-from flappybird.settings import ARGUMENTS, Settings, observe, prompt_of
-from flappybird.solver import passable
-from flappybird.text import read_config, read_ticks
+from flappybird.messages import content, require_renderer
+from flappybird.protocol.observe import has_picture
+from flappybird.protocol.prompt import prompt_of, read_config, read_ticks
+from flappybird.protocol.rules import ObservationKind, Rules
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import Course
+from flappybird.world.game import Reason
+from flappybird.world.solver import passable
 
 try:
-    import httpx
     import verifiers.v1 as vf
 
     vf.HarnessSession, vf.Interaction  # noqa: B018 - touched, so that a release without them is told here
@@ -71,7 +71,7 @@ class FlappyTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     """The episode ends after so many invalid replies in a row; 0 for never."""
     realtime: float | bool = 0.0
     """Ticks that pass in each second that a reply takes; true for 30, 0 where the game waits."""
-    observation: View = "card"
+    observation: ObservationKind = "card"
     """What the model sees: card, signed, ascii, image or text+image."""
     history_turns: int = 0
     """The model sees the last so many turns, up to twice as many less one; 0 for all."""
@@ -152,7 +152,7 @@ class FlappyTaskset(vf.Taskset[FlappyTask, FlappyTasksetConfig]):  # type: ignor
     def __init__(self, config: FlappyTasksetConfig) -> None:
         super().__init__(config)
         self.settings = config.settings()
-        pictures.require(self.settings.rules)
+        require_renderer(self.settings.rules)
         self.count: int | None = config.num_examples if config.split == "eval" else None
         self.INFINITE = self.count is None
 
@@ -166,7 +166,7 @@ class FlappyTaskset(vf.Taskset[FlappyTask, FlappyTasksetConfig]):  # type: ignor
                 name=f"seed {row['seed']}",
                 system_prompt=prompt_of(self.settings.config, self.settings.rules),
                 # A picture is drawn when it is sent: the task stays small, and the same wherever it is loaded.
-                prompt=None if pictures.has_picture(self.settings.rules) else observe(rollout),
+                prompt=None if has_picture(self.settings.rules) else rollout.message(),
                 **row,
             )
             yield FlappyTask(data, self.config.task)
@@ -237,7 +237,7 @@ _OUT_OF_TOKENS = ("context_length", "max_input_tokens", "max_output_tokens", "ma
 
 
 def _message(rollout: Rollout) -> list[Any]:
-    return [vf.UserMessage(content=pictures.content(rollout))]
+    return [vf.UserMessage(content=content(rollout))]
 
 
 def _take(rollout: Rollout, trace: vf.Trace) -> None:
@@ -253,99 +253,3 @@ def _take(rollout: Rollout, trace: vf.Trace) -> None:
         waited=rollout.rules.waited(seconds),
         seconds=round(seconds, 4),
     )
-
-
-# --- how the model is asked ---------------------------------------------------------------------------------------
-
-RETRIES = 5
-"""How often a call that failed for a passing reason is made again."""
-
-BACKOFF = 0.5
-"""Seconds before the first of them; twice as many before each next one."""
-
-PASSING = (408, 429, *range(500, 600))
-"""HTTP statuses after which it is worth asking again."""
-
-
-class FlappyHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
-    """Asks the model turn by turn, from within this process: no tools, one connection, and only the turns that the rules show."""
-
-    APPENDS_SYSTEM_PROMPT = True
-    SUPPORTS_RESUME = True
-    EXECUTES_CODE = False
-    NEEDS_CONTAINER = False
-
-    async def session(self, *args: Any, **kwargs: Any) -> FlappySession:
-        return FlappySession(self, *args, **kwargs)
-
-    async def launch(self, *args: Any, **kwargs: Any) -> vf.ProgramResult:
-        session = await self.session(*args, **kwargs)
-        try:
-            return await session._run(None)
-        finally:
-            await session.close()
-
-
-class FlappySession(vf.HarnessSession):  # type: ignore[misc]
-    """One conversation: what was said, as it goes over the wire, and the connection it goes over."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.client = httpx.AsyncClient(timeout=None, headers={"authorization": f"Bearer {self.secret}"}, verify=_certificates())
-        system, _ = self.harness.resolve_prompt(self.data)
-        self.head = [_wire({"role": "system", "content": system})] if system else []
-        rules = getattr(self.data, "rules", None)
-        self.window = rules.history_turns if isinstance(rules, Rules) else 0
-        self.turns = 0
-        """Turns that are over."""
-        self.shown: list[list[bytes]] = []
-        """The messages of each turn that the model is still shown."""
-
-    async def _run(self, messages: Any | None) -> vf.ProgramResult:
-        said = [_wire({"role": m.role, "content": _content(m.content)}) for m in self._said(messages)]
-        kept = first_kept(self.turns, self.window)
-        self.shown = self.shown[len(self.shown) - (self.turns - kept) :]
-        conversation = b",".join([*self.head, *itertools.chain.from_iterable(self.shown), *said])
-        body = b'{"model":%s,"messages":[%s]}' % (_wire(self.ctx.model), conversation)
-        response = await self._ask(body)
-        if response.status_code != 200:
-            return vf.ProgramResult(exit_code=1, stdout="", stderr=response.text)
-        reply = response.json()["choices"][0]["message"]
-        reply = {name: value for name, value in reply.items() if value is not None} | {"content": reply.get("content") or ""}
-        self.shown.append([*said, _wire(reply)])
-        self.turns += 1
-        return vf.ProgramResult(exit_code=0, stdout="", stderr="")
-
-    def _said(self, messages: Any | None) -> list[Any]:
-        if messages is not None:
-            return list(messages)
-        prompt = self.data.prompt
-        return [vf.UserMessage(content=prompt)] if isinstance(prompt, str) else list(prompt or ())
-
-    async def _ask(self, body: bytes) -> httpx.Response:
-        for attempt in itertools.count():
-            # The count tells the library which calls are the same one again.
-            headers = {"content-type": "application/json", "x-stainless-retry-count": str(attempt)}
-            response = await self.client.post(f"{self.endpoint}/chat/completions", content=body, headers=headers)
-            if response.status_code not in PASSING or attempt == RETRIES:
-                return response
-            await asyncio.sleep(BACKOFF * 2**attempt)
-        raise AssertionError("unreachable")
-
-    async def close(self) -> None:
-        await super().close()
-        await self.client.aclose()
-
-
-@lru_cache(maxsize=1)
-def _certificates() -> ssl.SSLContext:
-    """Return what remote interception is verified against; loading it takes longer than many turns do, so it is kept."""
-    return ssl.create_default_context()
-
-
-def _wire(value: Any) -> bytes:
-    return json.dumps(value).encode()
-
-
-def _content(content: Any) -> Any:
-    return content if isinstance(content, str) else [part.model_dump() for part in content]

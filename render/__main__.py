@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flappybird.cli import Parser, guarded
 from flappybird.errors import ConfigError, MissingPart
+from flappybird.system.command import Parser, guarded
 
 if TYPE_CHECKING:
     from render.clip import Clip
@@ -121,14 +121,14 @@ def _writer() -> Any:
 
 
 def _play(args: argparse.Namespace) -> int:
-    from flappybird.options import read_config
-    from flappybird.rollout import Rules
+    from flappybird.episodes.arguments import parse_config
+    from flappybird.protocol.rules import Rules
     from render.play import TICKS_PER_SECOND, play
 
     if args.episodes:
         raise ConfigError("--play and an episode: only one of them at a time")
     rules = Rules(max_turns=args.max_turns)
-    session = play(read_config(args.config), args.seed, rules, TICKS_PER_SECOND if args.tps is None else args.tps, args.save)
+    session = play(parse_config(args.config), args.seed, rules, TICKS_PER_SECOND if args.tps is None else args.tps, args.save)
     print(session.told())
     return 0
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flappybird.episode import Episode, replay
+from flappybird.episodes.episode import Episode, replay
 from flappybird.errors import ConfigError
-from flappybird.game import Outcome, State
+from flappybird.world.game import Outcome, State
 from render.lettering import clean, measure, shorten, write
 from render.scene import DEFAULT_SIZE, FAINT, PAPER, Frame, Moment, Overlay, Scene, Size, check_size
 from render.sdl import pygame

@@ -12,14 +12,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from flappybird.config import FlappyConfig
-from flappybird.course import MAX_SEED
-from flappybird.episode import Episode, Player, save
+from flappybird.episodes.episode import Episode, Player, save, summary_line
+from flappybird.episodes.rewards import finish
+from flappybird.episodes.rollout import Rollout
 from flappybird.errors import FlappyError
-from flappybird.options import check_tps
-from flappybird.records import finish
-from flappybird.rollout import Rollout, Rules
-from flappybird.solo import told
+from flappybird.protocol.rules import Rules
+from flappybird.system.command import check_tps
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import MAX_SEED
 from render.lettering import write
 from render.scene import PAPER, WHITE, Moment, Overlay, Scene, Size
 from render.sdl import Window, pygame
@@ -139,7 +139,7 @@ class Session:
 
     def told(self) -> str:
         """Return, on one line, how the last game ended."""
-        return told(self.episode())
+        return summary_line(self.episode())
 
 
 def play(

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from flappybird.config import FlappyConfig
-from flappybird.course import Course, Pipe
 from flappybird.errors import ConfigError, show, unknown_name
-from flappybird.game import Outcome, Reason, State
-from flappybird.text import Status
-from flappybird.units import UNITS, to_text, to_units
+from flappybird.protocol.reply import Status
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import Course, Pipe
+from flappybird.world.game import Outcome, Reason, State
+from flappybird.world.units import UNITS, to_text, to_units
 from render.lettering import Color, clean, line_height, measure, shorten, wrap, write
 from render.sdl import pygame
 

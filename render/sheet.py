@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flappybird.errors import ConfigError
-from flappybird.units import UNITS, to_units
+from flappybird.world.units import UNITS, to_units
 from render.frames import Track
 from render.lettering import clean, line_height, shorten, write
 from render.scene import ALARM, BODY, FAINT, GRASS, INK, PAPER, PIPE, PIPE_EDGE, SAID, SKY, SOIL, Frame, told

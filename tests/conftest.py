@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from flappybird.config import FlappyConfig
-from flappybird.episode import Episode
-from flappybird.rollout import Rules
-from flappybird.solo import fly
+from flappybird.episodes.episode import Episode
+from flappybird.players.games import fly
+from flappybird.protocol.rules import Rules
+from flappybird.world.config import FlappyConfig
 
 settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flappybird.analysis import DOOMED, Analysis, analyse
-from flappybird.config import FlappyConfig
-from flappybird.episode import Episode, Player, replay
-from flappybird.game import FlappyGame, Reason, State
-from flappybird.policies import make_policy
-from flappybird.records import finish
-from flappybird.rollout import Rollout, Rules
+from flappybird.episodes.episode import Episode, Player, replay
+from flappybird.episodes.rewards import finish
+from flappybird.episodes.rollout import Rollout
+from flappybird.players.policies import make_policy
+from flappybird.protocol.rules import Rules
+from flappybird.world.config import FlappyConfig
+from flappybird.world.game import FlappyGame, Reason, State
 
 NARROW = FlappyConfig(
     world_w=8.0,

@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,28 +12,35 @@ import pytest
 import flappybird
 from tests.conftest import ROOT
 
-LAYERS = [
-    ["units", "errors", "signals"],
-    ["files", "config"],
-    ["course", "levels", "options"],
-    ["observation"],
-    ["game"],
-    ["text", "solver", "batch"],
-    ["rollout", "policies", "certify"],
-    ["episode", "views"],
-    ["rewards"],
-    ["records", "analysis"],
-    ["settings", "solo"],
-    ["pictures"],
-    ["runs", "gymnasium_env"],
-    ["cost"],
-    ["report", "baselines", "sft"],
-    ["classic", "server", "taskset"],
-    ["demo"],
-    ["cli"],
-    ["__main__"],
-]
-RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+FLOORS = """
+errors _version
+system world
+protocol batch
+episodes
+players runs analysis
+render baselines cost sft server
+videos messages gymnasium_env report
+classic taskset harness demo
+cli
+__main__
+"""
+"""The house from the ground up: rooms of one floor do not know each other, none knows one above it."""
+
+RANK = {room: floor for floor, rooms in enumerate(FLOORS.strip().splitlines()) for room in rooms.split()}
+
+INSIDE = """
+world: units | config | levels course observation | game | solver | certify
+protocol: rules | prompt reply observe
+episodes: rollout | episode | rewards arguments | verify
+players: sight | policies | games
+runs: run | check results traces resume | load | __init__
+system: signals | files command
+"""
+"""The floors within a wing."""
+
+HONEST = {("render/__main__.py", "videos")}
+"""`render` hands its frames to `videos` when it is asked for a file."""
+
 HEAVY = ("verifiers", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib")
 
 
@@ -47,24 +55,51 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "flappybird").glob("*.py")), ids=lambda path: path.stem)
-def test_arrows_point_one_way(path):
-    if path.stem == "__init__":
-        return
-    assert path.stem in RANK, f"{path.stem} has no place in the house"
-    for module in imports(path):
-        parts = module.split(".")
-        if parts[0] == "flappybird" and len(parts) > 1 and parts[1] in RANK:
-            assert RANK[parts[1]] < RANK[path.stem] or parts[1] == path.stem, f"{path.stem} imports {parts[1]}"
+def room_of(parts: Sequence[str]) -> str:
+    """The room or wing that a path or a module belongs to: `world`, `server`, `render`."""
+    return parts[1] if parts[0] == "flappybird" and len(parts) > 1 else parts[0]
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "flappybird" / "report").glob("*.py")), ids=lambda path: path.stem)
-def test_the_report_knows_only_what_lies_below_it(path):
+PATHS = sorted(path for top in ("flappybird", "render", "videos") for path in (ROOT / top).rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_arrow_runs_back_up(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    room = room_of(parts)
+    if parts == ("flappybird", "__init__"):
+        return  # the face: it loads all of them, each when it is touched
+    assert room in RANK, f"{room} has no place in the house"
     for module in imports(path):
-        parts = module.split(".")
-        assert parts[0] not in ("render", "videos")
-        if parts[0] == "flappybird" and len(parts) > 1 and parts[1] in RANK:
-            assert RANK[parts[1]] <= RANK["report"], f"report/{path.stem} imports {parts[1]}"
+        there = module.split(".")
+        if there[0] not in ("flappybird", "render", "videos") or (str(path.relative_to(ROOT)), there[0]) in HONEST:
+            continue
+        other = room_of(there)
+        if other in RANK and other != room:
+            assert RANK[other] < RANK[room], f"{room} imports {other}"
+        assert other in RANK or other in ("flappybird", *flappybird.__all__), f"{room} imports {other}, which has no place"
+
+
+@pytest.mark.parametrize("wing", INSIDE.strip().splitlines(), ids=lambda line: line.split(":")[0])
+def test_no_arrow_runs_back_up_within_a_wing(wing):
+    name, floors = wing.split(":")
+    rank = {room: floor for floor, rooms in enumerate(floors.split("|")) for room in rooms.split()}
+    for path in (ROOT / "flappybird" / name).glob("*.py"):
+        if path.stem == "__init__" and "__init__" not in rank:
+            assert not imports(path)
+            continue
+        assert path.stem in rank, f"{name}/{path.stem} has no place in its wing"
+        for module in imports(path):
+            there = module.split(".")
+            if there[:2] == ["flappybird", name] and len(there) > 2:
+                assert there[2] in rank, f"{name}/{path.stem} imports {module}"
+                assert rank[there[2]] < rank[path.stem], f"{name}/{path.stem} imports {module}"
+
+
+def test_the_ground_floor_knows_no_library_but_pydantic():
+    known = {*sys.stdlib_module_names, "flappybird", "pydantic"}
+    for path in (ROOT / "flappybird" / "world").glob("*.py"):
+        assert {module.split(".")[0] for module in imports(path)} <= known, path.name
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "flappybird").rglob("*.py")), ids=lambda path: path.stem)
@@ -72,7 +107,7 @@ def test_only_the_doors_know_their_libraries(path):
     roots = {module.split(".")[0] for module in imports(path)}
     assert "pygame" not in roots
     assert "imageio" not in roots
-    if path.stem not in ("classic", "taskset"):
+    if path.stem not in ("classic", "taskset", "harness"):
         assert "verifiers" not in roots
 
 

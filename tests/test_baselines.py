@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 
 from flappybird.baselines import Result, Row, baselines, human_rows, mean, share, student, table
 from flappybird.cli import main
-from flappybird.episode import Player, save
+from flappybird.episodes.episode import Player, save
+from flappybird.episodes.rewards import finish
+from flappybird.episodes.rollout import Rollout
 from flappybird.errors import ConfigError, EpisodeError
-from flappybird.game import FlappyGame
-from flappybird.levels import LEVELS, level
-from flappybird.policies import POLICIES, make_policy, play
-from flappybird.records import finish
-from flappybird.rollout import Rollout, Rules
+from flappybird.players.games import play
+from flappybird.players.policies import POLICIES, make_policy
+from flappybird.protocol.rules import Rules
+from flappybird.world.game import FlappyGame
+from flappybird.world.levels import LEVELS, level
 from tests.conftest import play as written
 from tests.worlds import worlds
 

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flappybird.batch import FEATURES, FlappyBatch
-from flappybird.config import FlappyConfig
-from flappybird.course import MAX_SEED, Course
 from flappybird.errors import ConfigError, GameOver
-from flappybird.game import FlappyGame, Reason
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import MAX_SEED, Course
+from flappybird.world.game import FlappyGame, Reason
 from tests.worlds import worlds
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "trajectories.json").read_text())

@@ -17,14 +17,17 @@ from verifiers.types import ClientConfig  # noqa: E402
 from verifiers.utils.save_utils import make_serializable  # noqa: E402
 
 import flappybird  # noqa: E402
-from flappybird import classic, rewards  # noqa: E402
-from flappybird.config import FlappyConfig  # noqa: E402
+from flappybird import classic  # noqa: E402
+from flappybird.episodes import rewards  # noqa: E402
+from flappybird.episodes.arguments import Settings  # noqa: E402
+from flappybird.episodes.rollout import Rollout  # noqa: E402
 from flappybird.errors import ConfigError  # noqa: E402
-from flappybird.game import FlappyGame, Reason  # noqa: E402
-from flappybird.levels import level  # noqa: E402
+from flappybird.protocol.prompt import system_prompt  # noqa: E402
 from flappybird.runs import check, run_of_outputs  # noqa: E402
-from flappybird.settings import TRAIN_SEEDS, Settings  # noqa: E402
-from flappybird.text import system_prompt  # noqa: E402
+from flappybird.world.config import FlappyConfig  # noqa: E402
+from flappybird.world.course import TRAIN_SEEDS  # noqa: E402
+from flappybird.world.game import FlappyGame, Reason  # noqa: E402
+from flappybird.world.levels import level  # noqa: E402
 from tests.conftest import play, scripted, serving, turn_of  # noqa: E402
 
 TAP = "<THINK>up</THINK><ACTIONS>[TAP]</ACTIONS>"
@@ -229,14 +232,14 @@ def test_a_full_context_ends_a_rollout_and_is_no_crash():
 
 
 def test_D12_an_exception_of_ours_ends_one_rollout_and_not_the_evaluation(policy_server, monkeypatch):
-    true = classic.settings.observe
+    true = Rollout.message
 
     def sometimes(rollout):
         if rollout.game.seed == 1 and rollout.game.tick == 3:
             raise KeyError("a bug")
         return true(rollout)
 
-    monkeypatch.setattr(classic.settings, "observe", sometimes)
+    monkeypatch.setattr(Rollout, "message", sometimes)
     rows = evaluate(policy_server, n=3, max_turns=9)
     assert [row["error"] is not None for row in rows] == [False, True, False]
     assert "KeyError in env_response" in rebuilt(rows).rows[1].error

@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from flappybird.cli import main
-from flappybird.episode import load, save
+from flappybird.episodes.episode import load, save
 from flappybird.errors import FlappyError
 from tests.conftest import play
-from tests.test_runs import saved_row, write_run
+from tests.runs.test_load import saved_row, write_run
 
 
 def test_verify_says_how_many_agree(tmp_path, capsys):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from flappybird import cost, settings
-from flappybird.config import FlappyConfig
+from flappybird import cost
+from flappybird.episodes import arguments
+from flappybird.episodes.arguments import Settings
 from flappybird.errors import ConfigError
-from flappybird.rollout import Rules, first_kept
+from flappybird.protocol.rules import Rules, first_kept
 from flappybird.runs import load_run
-from flappybird.settings import Settings
+from flappybird.world.config import FlappyConfig
 from tests.conftest import play, run_command
 
 pytest.importorskip("bpe_openai", reason="the tokenizer")
@@ -28,11 +29,11 @@ def test_an_estimate_is_the_sum_of_the_requests_that_a_door_sends(args):
     checked = Settings.of(max_turns=30, **args)
     count = cost.tokenizer()
     episode = play("planner", 0, **checked.rules.model_dump())
-    rollout = settings.start(checked.evaluation_row(0))
-    head = count(settings.prompt_of(FlappyConfig(), checked.rules)) + cost.MESSAGE_TOKENS
+    rollout = arguments.start(checked.evaluation_row(0))
+    head = count(arguments.prompt_of(FlappyConfig(), checked.rules)) + cost.MESSAGE_TOKENS
     sent, prompt, cached, before = [], 0, 0, None
     for number, turn in enumerate(episode.turns):
-        sent.append(count(settings.observe(rollout)) + cost.MESSAGE_TOKENS)
+        sent.append(count(rollout.message()) + cost.MESSAGE_TOKENS)
         kept = first_kept(number, checked.rules.history_turns)
         request = [head, *sent[2 * kept :]]
         prompt += sum(request)
@@ -112,7 +113,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(words, told, capsys):
 
 
 def test_a_runs_true_figures_stand_beside_the_estimate(tmp_path):
-    from flappybird.episode import save
+    from flappybird.episodes.episode import save
 
     save(play("planner", 0, max_turns=20), tmp_path / "a.json")
     run = load_run(tmp_path)
@@ -133,7 +134,7 @@ def test_no_rule_is_left_out_of_the_comparison():
 def test_a_report_tells_the_true_figures_beside_the_estimate(tmp_path):
     from flappybird.cost import facts
     from flappybird.runs import load_run
-    from tests.test_runs import METADATA, saved_row, write_run
+    from tests.runs.test_load import METADATA, saved_row, write_run
 
     about = {**METADATA, "model": "gpt-4.1-mini", "env_args": {"max_turns": 60}}
     told = dict(facts(load_run(write_run(tmp_path / "run", [saved_row(1), saved_row(2)], about))))

@@ -12,14 +12,14 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorSta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flappybird.config import FlappyConfig
+from flappybird.episodes.rewards import WEIGHTS, survival
 from flappybird.errors import ConfigError, GameOver, MissingPart
-from flappybird.game import State
 from flappybird.gymnasium_env import ENV_ID, FlappyBirdEnv, FlappyBirdVectorEnv
-from flappybird.levels import LEVELS, level
-from flappybird.policies import play
-from flappybird.rewards import WEIGHTS, survival
-from flappybird.settings import TRAIN_SEEDS
+from flappybird.players.games import play
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import TRAIN_SEEDS
+from flappybird.world.game import State
+from flappybird.world.levels import LEVELS, level
 from tests.worlds import worlds
 
 PICTURES = find_spec("render.scene") is not None
@@ -120,7 +120,7 @@ def test_gymnasiums_statistics_count_the_same():
     envs = RecordVectorStatistics(gymnasium.make_vec(ENV_ID, num_envs=2, difficulty="hard", max_turns=100))
     env.reset(seed=3)
     envs.reset(seed=3)
-    from flappybird.policies import make_policy
+    from flappybird.players.policies import make_policy
 
     policy = make_policy("planner", level("hard"))
     while True:

@@ -8,13 +8,13 @@ import tomllib
 
 import pytest
 
-from flappybird.config import FlappyConfig
-from flappybird.episode import save
+from flappybird.episodes.arguments import ARGUMENTS, Settings
+from flappybird.episodes.episode import save
 from flappybird.errors import ConfigError
-from flappybird.rollout import Rules
+from flappybird.protocol.prompt import system_prompt
+from flappybird.protocol.rules import Rules
 from flappybird.server import DEFAULT_PORT
-from flappybird.settings import ARGUMENTS, Settings
-from flappybird.text import system_prompt
+from flappybird.world.config import FlappyConfig
 from tests import readme
 from tests.conftest import ROOT, play, run_command
 from tests.readme import TEXT

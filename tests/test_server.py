@@ -13,12 +13,13 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from flappybird.config import FlappyConfig
 from flappybird.errors import ConfigError
-from flappybird.game import FlappyGame
-from flappybird.policies import POLICIES
+from flappybird.players.policies import POLICIES
+from flappybird.protocol.prompt import system_prompt
+from flappybird.protocol.reply import read_reply
 from flappybird.server import Options, count_tokens, listen, make_server, openapi
-from flappybird.text import read_reply, system_prompt
+from flappybird.world.config import FlappyConfig
+from flappybird.world.game import FlappyGame
 from tests.conftest import serving
 
 CONFIG = FlappyConfig()

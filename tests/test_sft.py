@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from flappybird import settings
 from flappybird.cli import main
-from flappybird.course import Course
+from flappybird.episodes import arguments
+from flappybird.episodes.rollout import Rollout
 from flappybird.errors import ConfigError, EpisodeError
 from flappybird.gymnasium_env import FlappyBirdEnv
-from flappybird.levels import level
-from flappybird.rollout import Rollout, Rules
-from flappybird.settings import TRAIN_SEEDS
+from flappybird.protocol.rules import Rules
 from flappybird.sft import VALIDATION_SEEDS, Plan, demonstrations, problems, write
-from flappybird.solver import Survival
+from flappybird.world.course import TRAIN_SEEDS, Course
+from flappybird.world.levels import level
+from flappybird.world.solver import Survival
 
 
 def _lines(path):
@@ -49,13 +49,13 @@ def test_prompts_are_word_for_word_those_of_the_environment(tmp_path):
     write(Plan(games=1, levels=("hard",), max_turns=40), tmp_path / "demos.jsonl")
     (line,) = _lines(tmp_path / "demos.jsonl")
     rollout = Rollout(level("hard"), line["seed"], Rules(max_turns=40))
-    system, first = settings.opening(rollout)
+    system, first = arguments.opening(rollout)
     said = [message["content"] for message in line["messages"]]
     assert said[:2] == [system, first]
     for reply, following in zip(said[2::2], [*said[3::2], None], strict=True):
         assert rollout.take(reply).format == 1.0
         if following is not None:
-            assert following == settings.observe(rollout)
+            assert following == rollout.message()
     assert rollout.outcome is not None
     assert rollout.outcome.tick == 40
 

@@ -14,13 +14,16 @@ from typing import Any
 
 import pytest
 
-from flappybird import rewards, runs, server
-from flappybird.records import verify
-from flappybird.settings import ARGUMENTS, TRAIN_SEEDS
+from flappybird import runs, server
+from flappybird.episodes import rewards
+from flappybird.episodes.arguments import ARGUMENTS
+from flappybird.episodes.verify import verify
+from flappybird.world.course import TRAIN_SEEDS
 from tests.conftest import run_command, serving
 
 vf = pytest.importorskip("verifiers.v1", reason="verifiers 0.3 or newer")
 taskset = pytest.importorskip("flappybird.taskset")
+harness = pytest.importorskip("flappybird.harness")
 
 CLASSIC = pytest.mark.skipif(not hasattr(vf.Taskset, "head"), reason="verifiers 0.4 has no classic API")
 NEW = hasattr(vf.Taskset, "take")
@@ -224,7 +227,7 @@ def test_a_window_of_history_keeps_a_stable_prefix(policy_server, heard):
 
 def test_an_empty_reply_is_a_turn_and_a_dead_server_an_error(monkeypatch):
     monkeypatch.setattr(server, "answer", lambda *_: "")
-    monkeypatch.setattr(taskset, "RETRIES", 0)
+    monkeypatch.setattr(harness, "RETRIES", 0)
     with serving() as url:
         (trace,) = play_v1(url, max_turns=4).traces
         assert trace.ok
@@ -248,7 +251,7 @@ def test_D12_a_call_that_fails_for_a_passing_reason_is_made_again(monkeypatch):
         return answer(*args)
 
     monkeypatch.setattr(server, "answer", flaky)
-    monkeypatch.setattr(taskset, "BACKOFF", 0.0)
+    monkeypatch.setattr(harness, "BACKOFF", 0.0)
     with serving() as url:
         (trace,) = play_v1(url, max_turns=4).traces
     assert trace.ok

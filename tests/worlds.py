@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from flappybird.config import FlappyConfig
 from flappybird.errors import ConfigError
+from flappybird.world.config import FlappyConfig
 
 
 def _steps(low: int, high: int, parts: int) -> st.SearchStrategy[float]:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flappybird.cli import Parser, guarded
 from flappybird.errors import ConfigError, FlappyError, show
+from flappybird.system.command import Parser, guarded
 
 
 def main(argv: Sequence[str] | None = None) -> int:

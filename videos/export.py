@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from flappybird import runs
-from flappybird.episode import Episode
+from flappybird.episodes.episode import Episode
 from flappybird.errors import ConfigError, FlappyError
 from flappybird.runs import Run
-from flappybird.signals import held, out_of_reach_of_ctrl_c, terminate
+from flappybird.system.signals import held, out_of_reach_of_ctrl_c, terminate
 from render.clip import Clip, Timing
 from render.frames import Track
 from render.scene import DEFAULT_SIZE, Overlay, Size

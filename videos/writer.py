@@ -22,8 +22,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from flappybird.errors import ConfigError, FlappyError, MissingPart, show
-from flappybird.files import replacing
-from flappybird.signals import held
+from flappybird.system.files import replacing
+from flappybird.system.signals import held
 from render.frames import TICKS_PER_SECOND
 from render.scene import Frame, Size
 from videos.pixels import Planes

@@ -14,10 +14,10 @@ import webbrowser
 from pathlib import Path
 from typing import Literal
 
-from flappybird import __version__
+from flappybird._version import __version__
 from flappybird.errors import ConfigError
-from flappybird.files import write_text
 from flappybird.runs import Run, load_run
+from flappybird.system.files import write_text
 
 FOLDER = Path("environments/flappybird/reports")
 """Where reports are written when nothing else is said, from the folder in which the command runs."""

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from flappybird.game import Reason
-from flappybird.policies import POLICIES
+from flappybird.players.policies import POLICIES
+from flappybird.protocol.reply import Status
 from flappybird.report.data import ENDS, Records
-from flappybird.text import Status
+from flappybird.world.game import Reason
 
 
 class Chart(NamedTuple):

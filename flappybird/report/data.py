@@ -11,14 +11,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from flappybird import rewards
 from flappybird.analysis import Analysis, analyse
-from flappybird.episode import Episode, Replay, replay
+from flappybird.episodes import rewards
+from flappybird.episodes.episode import Episode, Replay, replay
+from flappybird.episodes.verify import Difference
 from flappybird.errors import TooMuchWork
-from flappybird.game import Reason
-from flappybird.records import Difference
-from flappybird.report.baselines import Played, Task, play_all
+from flappybird.report.reference import Played, Task, play_all
 from flappybird.runs import Row, Run, check
+from flappybird.world.game import Reason
 
 NO_TRANSCRIPT = "no transcript"
 """How a rollout ended of which nothing was saved that could be replayed, and no error either."""

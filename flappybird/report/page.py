@@ -14,10 +14,10 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from flappybird import __version__
+from flappybird._version import __version__
 from flappybird.report import sections
 from flappybird.report.data import ENDS, Records
-from flappybird.report.markup import count, dot, end_look, esc, moment, name_of, notice, span
+from flappybird.report.html import count, dot, end_look, esc, moment, name_of, notice, span
 from flappybird.report.payload import embed, payload
 from flappybird.report.summary import Summary
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from flappybird.analysis import Blunder
-from flappybird.config import FlappyConfig
-from flappybird.course import Course, Physics
-from flappybird.episode import Episode, Replay
-from flappybird.report.baselines import Task
+from flappybird.episodes.episode import Episode, Replay
+from flappybird.protocol.reply import read_reply
 from flappybird.report.data import Record, Records
-from flappybird.text import read_reply
-from flappybird.units import to_units
+from flappybird.report.reference import Task
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import Course, Physics
+from flappybird.world.units import to_units
 
 AFTERLIFE = 60
 """How many ticks past the end of an episode the ghost of what would have saved the bird is shown."""

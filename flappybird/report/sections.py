@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flappybird import cost
-from flappybird.game import Reason
-from flappybird.policies import POLICIES
+from flappybird.players.policies import POLICIES
 from flappybird.report import charts
-from flappybird.report.baselines import Task
 from flappybird.report.data import ENDS, Record, Records
-from flappybird.report.markup import count, dot, end_look, esc, moment, name_of, notice, number, scroll, section, span, table, tr
+from flappybird.report.html import count, dot, end_look, esc, moment, name_of, notice, number, scroll, section, span, table, tr
+from flappybird.report.reference import Task
 from flappybird.report.summary import METRICS, Pair, Stats, Summary, ranking
+from flappybird.world.game import Reason
 
 MAX_SEEDS_LISTED = 500
 """The most seeds of which a comparison lists every run's result."""

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flappybird.policies import POLICIES
-from flappybird.report.baselines import Task
+from flappybird.players.policies import POLICIES
 from flappybird.report.data import Record, Records
+from flappybird.report.reference import Task
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from flappybird.errors import show
-from flappybird.policies import POLICIES
+from flappybird.players.policies import POLICIES
 from flappybird.report.data import ENDS, Records
 from flappybird.report.summary import METRICS, Summary, ranking
 

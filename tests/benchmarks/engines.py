@@ -20,11 +20,12 @@ import gymnasium
 import numpy as np
 
 from flappybird.batch import FlappyBatch
-from flappybird.config import FlappyConfig
-from flappybird.course import Physics
-from flappybird.game import FlappyGame
 from flappybird.gymnasium_env import ENV_ID, FlappyBirdVectorEnv
-from flappybird.policies import CHOICES, Sight
+from flappybird.players.policies import CHOICES
+from flappybird.players.sight import Sight
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import Physics
+from flappybird.world.game import FlappyGame
 from tests.benchmarks._bench import ask, machine, peers
 
 RUNS = 5

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from flappybird.batch import FlappyBatch
-from flappybird.episode import Player, save
+from flappybird.episodes.episode import Player, save
+from flappybird.episodes.rewards import finish
+from flappybird.episodes.rollout import Rollout
+from flappybird.episodes.verify import verify
 from flappybird.gymnasium_env import FlappyBirdVectorEnv
-from flappybird.levels import LEVELS, level
-from flappybird.records import finish, verify
-from flappybird.rollout import Rollout, Rules
+from flappybird.protocol.rules import Rules
+from flappybird.world.levels import LEVELS, level
 from tests.benchmarks._bench import machine
 
 GAMES, STEPS, EPOCHS, PARTS = 256, 64, 4, 8

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from flappybird.config import FlappyConfig
-from flappybird.rollout import Rules
-from flappybird.solo import fly
+from flappybird.players.games import fly
+from flappybird.protocol.rules import Rules
+from flappybird.world.config import FlappyConfig
 from render.clip import Clip, Timing
 from render.frames import Track
 from render.scene import Overlay

@@ -17,15 +17,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from flappybird.analysis import analyse
-from flappybird.config import FlappyConfig
-from flappybird.course import Course
-from flappybird.episode import Episode, Player
-from flappybird.policies import make_policy, play, write_reply
-from flappybird.records import finish
-from flappybird.report import baselines, write_report
-from flappybird.rollout import Rollout, Rules
+from flappybird.episodes.episode import Episode, Player
+from flappybird.episodes.rewards import finish
+from flappybird.episodes.rollout import Rollout
+from flappybird.players.games import play
+from flappybird.players.policies import make_policy
+from flappybird.protocol.reply import write_reply
+from flappybird.protocol.rules import Rules
+from flappybird.report import reference, write_report
 from flappybird.runs import Row, Run
-from flappybird.solver import Survival
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import Course
+from flappybird.world.solver import Survival
 
 READY = "return document.documentElement.dataset.ready"
 """What the page sets once the first episode is drawn: milliseconds since it was asked for."""
@@ -106,7 +109,7 @@ def main(episodes: int = 60, ticks: int = 300) -> None:
     run = Run(Path("benchmark"), "classic", "benchmark", rows, asked=episodes, date=datetime(2026, 1, 1, tzinfo=UTC))
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
-        baselines._play.cache_clear()
+        reference._play.cache_clear()
         start, cpu = time.perf_counter(), time.process_time()
         write_report([run], page)
         wall, cpu = time.perf_counter() - start, time.process_time() - cpu

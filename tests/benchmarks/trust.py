@@ -14,8 +14,8 @@ from collections import Counter
 from pathlib import Path
 
 from flappybird.demo import policy_server
+from flappybird.protocol.reply import read_reply
 from flappybird.runs import check, run_of_outputs
-from flappybird.text import read_reply
 from tests.trust import hostile, kills, load, signals
 
 SHARE = float(os.environ.get("TRUST_SHARE", "1"))

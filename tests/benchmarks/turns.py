@@ -21,12 +21,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from flappybird import pictures, rewards, settings
-from flappybird.config import FlappyConfig
+from flappybird import messages
 from flappybird.cost import estimates, table
-from flappybird.episode import Episode
-from flappybird.rollout import Rollout, Rules
-from flappybird.settings import observe
+from flappybird.episodes import arguments, rewards
+from flappybird.episodes.episode import Episode
+from flappybird.episodes.rollout import Rollout
+from flappybird.protocol.rules import Rules
+from flappybird.world.config import FlappyConfig
 from tests.benchmarks._stub import REPLY
 
 WORLD = {"gravity": -0.0001, "world_h": 1000.0, "easy_gap_height": 900.0, "base_gap_height": 900.0}
@@ -50,7 +51,7 @@ def a_look() -> str:
     rollout = Rollout(FlappyConfig(**WORLD), 0, Rules())
     for _ in range(100):
         rollout.fly([False])
-    return observe(rollout)
+    return rollout.message()
 
 
 def cpu(run: Callable[[], Any]) -> float:
@@ -91,7 +92,7 @@ def clocks() -> Iterator[Callable[[], float]]:
     both = ("finish", "Rollout", "first_kept")
     wanted = [(classic, name) for name in ("_rollout", "_exchange", "read_reply", *both)]
     wanted += [(taskset, name) for name in ("_take", "_wire", "from_dict", *both)]
-    wanted += [(Rollout, "take"), (pictures, "content"), (Episode, "to_dict"), (settings, "start")]
+    wanted += [(Rollout, "take"), (messages, "content"), (Episode, "to_dict"), (arguments, "start")]
     wanted += [(rewards, name) for name in ("format_score", "pipes_passed", "survival_score", "turn_rewards")]
     kept = [(home, name, getattr(home, name)) for home, name in wanted]
     global _clocked
@@ -191,8 +192,8 @@ def v1(url: str, turns: int, ours: bool, window: int = 0) -> Callable[[], Any]:
 
 
 def _short() -> dict[str, Any]:
-    from flappybird.episode import Player
-    from flappybird.records import finish
+    from flappybird.episodes.episode import Player
+    from flappybird.episodes.rewards import finish
 
     rollout = Rollout(FlappyConfig(), 0, Rules(max_turns=1))
     rollout.take(REPLY)
@@ -211,7 +212,7 @@ def own(turns: int) -> float:
 
     def run() -> None:
         while rollout.outcome is None:
-            observe(rollout)
+            rollout.message()
             rollout.take(REPLY)
 
     return cpu(run)

@@ -1,5 +1,5 @@
-"""The fixtures of `tests.episodes`, here."""
+"""The fixtures of `tests.samples`, here."""
 
-from tests.episodes import crash, crash_file, run, short_file, survivor
+from tests.samples import crash, crash_file, run, short_file, survivor
 
 __all__ = ["crash", "crash_file", "run", "short_file", "survivor"]

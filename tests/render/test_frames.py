@@ -5,18 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flappybird.config import FlappyConfig
-from flappybird.episode import Episode, Player, replay
+from flappybird.episodes.episode import Episode, Player, replay
+from flappybird.episodes.rewards import finish
+from flappybird.episodes.rollout import Rollout
 from flappybird.errors import ConfigError
-from flappybird.game import Reason
-from flappybird.records import finish
-from flappybird.rollout import Rollout, Rules
-from flappybird.text import Status
+from flappybird.protocol.reply import Status
+from flappybird.protocol.rules import Rules
+from flappybird.world.config import FlappyConfig
+from flappybird.world.game import Reason
 from render.clip import Clip, Timing
 from render.frames import TICKS_PER_SECOND, Pace, Track, frames, grid_frames
 from render.scene import Overlay
 from render.sheet import sheet
-from tests.episodes import flown, replied
+from tests.samples import flown, replied
 
 SMALL = (160, 120)
 

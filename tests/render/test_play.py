@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flappybird.cli import main
-from flappybird.config import FlappyConfig
-from flappybird.episode import load
+from flappybird.episodes.episode import load
+from flappybird.episodes.verify import verify
 from flappybird.errors import ConfigError, FlappyError
-from flappybird.game import Reason
-from flappybird.records import verify
-from flappybird.rollout import Rules
+from flappybird.protocol.rules import Rules
+from flappybird.world.config import FlappyConfig
+from flappybird.world.game import Reason
 from render.play import Phase, Session, play
 from render.sdl import pygame
-from tests.episodes import Run, clean_environment
+from tests.samples import Run, clean_environment
 
 CONFIG = FlappyConfig()
 

@@ -14,9 +14,9 @@ import imageio_ffmpeg
 import pytest
 from PIL import Image
 
-from flappybird.episode import save
+from flappybird.episodes.episode import save
 from render.__main__ import main
-from tests.episodes import Run, clean_environment, flown, replied
+from tests.samples import Run, clean_environment, flown, replied
 from videos.writer import boxes
 
 

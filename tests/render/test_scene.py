@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flappybird.config import FlappyConfig
-from flappybird.course import Course
-from flappybird.episode import Episode, from_dict
+from flappybird.episodes.episode import Episode, from_dict
 from flappybird.errors import ConfigError
-from flappybird.game import FlappyGame, Outcome, Reason, State
-from flappybird.text import Status
-from flappybird.units import UNITS, to_units
+from flappybird.protocol.reply import Status
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import Course
+from flappybird.world.game import FlappyGame, Outcome, Reason, State
+from flappybird.world.units import UNITS, to_units
 from render.frames import Track
 from render.scene import BODY, GRASS, PAPER, PIPE, SKY, SOIL, Moment, Overlay, Scene, View, read_size
 from render.sdl import pygame
-from tests.episodes import clean_environment, flown, replied
+from tests.samples import clean_environment, flown, replied
 
 NOTHING = Overlay(*[False] * 6)
 

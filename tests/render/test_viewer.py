@@ -8,7 +8,7 @@ from render.frames import TICKS_PER_SECOND, Track
 from render.scene import Overlay
 from render.sdl import pygame
 from render.viewer import SPEEDS, STRIP, Deck, view
-from tests.episodes import flown
+from tests.samples import flown
 
 
 def test_a_deck_plays_to_the_end_and_stops_there() -> None:

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from flappybird.config import FlappyConfig
-from flappybird.episode import Episode, Player
-from flappybird.policies import make_policy
-from flappybird.records import finish
-from flappybird.rollout import Rollout, Rules
+from flappybird.episodes.episode import Episode, Player
+from flappybird.episodes.rewards import finish
+from flappybird.episodes.rollout import Rollout
+from flappybird.players.policies import make_policy
+from flappybird.protocol.rules import Rules
 from flappybird.runs import Row, Run
+from flappybird.world.config import FlappyConfig
 
 Say = Callable[[Rollout], str]
 """What is said in the next turn of a rollout."""

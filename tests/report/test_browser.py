@@ -13,13 +13,13 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from flappybird.analysis import analyse
-from flappybird.config import FlappyConfig
-from flappybird.episode import Episode, replay
-from flappybird.game import FlappyGame
+from flappybird.episodes.episode import Episode, replay
+from flappybird.protocol.rules import Rules
 from flappybird.report import write_report
 from flappybird.report.data import gather
-from flappybird.rollout import Rules
 from flappybird.runs import Run
+from flappybird.world.config import FlappyConfig
+from flappybird.world.game import FlappyGame
 from tests.browser import Browser, needs_a_browser
 from tests.report.cases import changed, heuristics, play, policy, repeat, row, run
 from tests.trust import trajectories

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flappybird.cli import main
-from flappybird.episode import save
+from flappybird.episodes.episode import save
 from tests.report.cases import play, policy
 
 

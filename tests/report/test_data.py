@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from flappybird.config import FlappyConfig
-from flappybird.report import baselines
-from flappybird.report.baselines import Task, play_all
+from flappybird.protocol.rules import Rules
+from flappybird.report import reference
 from flappybird.report.data import NO_TRANSCRIPT, gather, split
-from flappybird.rollout import Rules
+from flappybird.report.reference import Task, play_all
 from flappybird.runs import Run
+from flappybird.world.config import FlappyConfig
 from tests.report.cases import changed, heuristics, play, policy, repeat, row, run
 
 
@@ -107,7 +107,7 @@ def test_a_baseline_scores_what_the_same_policy_scores_as_a_model() -> None:
 
 
 def test_baselines_that_would_take_too_long_are_left_out_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baselines, "MAX_TICKS", 500)
+    monkeypatch.setattr(reference, "MAX_TICKS", 500)
     (records,) = gather([heuristics(2)])
     assert [record.baselines is None for record in records.records] == [False, True]
     assert records.without_baselines == 1

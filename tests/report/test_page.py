@@ -17,17 +17,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flappybird.config import FlappyConfig
-from flappybird.episode import Player, replay
-from flappybird.policies import Policy, make_policy, write_reply
-from flappybird.records import finish
+from flappybird.episodes.episode import Player, replay
+from flappybird.episodes.rewards import finish
+from flappybird.episodes.rollout import Rollout
+from flappybird.players.policies import Policy, make_policy
+from flappybird.protocol.reply import write_reply
+from flappybird.protocol.rules import Rules
 from flappybird.report import report_name, write_report
 from flappybird.report.data import gather
-from flappybird.report.markup import esc, moment
+from flappybird.report.html import esc, moment
 from flappybird.report.page import build
 from flappybird.report.payload import embed, pack, payload, unpack
-from flappybird.rollout import Rollout, Rules
 from flappybird.runs import Run
+from flappybird.world.config import FlappyConfig
 from tests.report.cases import changed, heuristics, play, policy, repeat, row, run
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028\u2029&amp;'\"\ud800\x00\x1b[31m${}$title]]>"

@@ -9,8 +9,8 @@ import sys
 
 import atheris
 
-with atheris.instrument_imports(include=["flappybird.text"]):
-    from flappybird.text import read_reply
+with atheris.instrument_imports(include=["flappybird.protocol.reply"]):
+    from flappybird.protocol.reply import read_reply
 
 from tests.trust.hostile import TAGS, Said, fault_of
 

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from flappybird.game import FlappyGame
-from flappybird.text import LEGAL_FORMAT, Reply, Status
+from flappybird.protocol.reply import LEGAL_FORMAT, Reply, Status
+from flappybird.world.game import FlappyGame
 
 TAGS = (
     "<THINK>",

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flappybird.episode import load, save
-from flappybird.records import verify
+from flappybird.episodes.episode import load, save
+from flappybird.episodes.verify import verify
 from flappybird.runs import check, load_run
 from tests.conftest import ROOT, play
-from tests.test_runs import saved_row, write_run
+from tests.runs.test_load import saved_row, write_run
 
 
 class Killed(NamedTuple):

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from flappybird import records, settings
-from flappybird.episode import Episode
-from flappybird.rollout import Rollout
+from flappybird.episodes import arguments, rewards
+from flappybird.episodes.episode import Episode
+from flappybird.episodes.rollout import Rollout
 from flappybird.runs import Run, run_of_outputs
 
 
@@ -170,7 +170,7 @@ def evaluate(url: str, model: str, rollouts: int, turns: int, **args: Any) -> Lo
     before, wall, cpu = peak(), time.perf_counter(), time.process_time()
     with contextlib.ExitStack() as stack:
         stack.enter_context(_collections(pauses))
-        for owner, name in ((settings, "start"), (settings, "observe"), (Rollout, "take"), (records, "finish")):
+        for owner, name in ((arguments, "start"), (Rollout, "message"), (Rollout, "take"), (rewards, "finish")):
             stack.enter_context(_watched(owner, name, spent, inside, pauses))
         stack.enter_context(_watched(flappybird.classic, "_episode", spent, inside, pauses))
         stack.enter_context(_watched(Episode, "to_dict", spent, inside, pauses))
@@ -196,8 +196,8 @@ def evaluate(url: str, model: str, rollouts: int, turns: int, **args: Any) -> Lo
 
 def fly(ticks: int, watch: Callable[[int], None] = lambda _: None) -> int:
     """Fly `ticks` ticks through replies and observations, game after game in one process; return the games begun."""
-    from flappybird.config import FlappyConfig
-    from flappybird.rollout import Rules
+    from flappybird.protocol.rules import Rules
+    from flappybird.world.config import FlappyConfig
 
     config, rules = FlappyConfig(), Rules(max_turns=1_000_000)
     flown, games = 0, 0
@@ -209,7 +209,7 @@ def fly(ticks: int, watch: Callable[[int], None] = lambda _: None) -> int:
             number = rollout.game.score
             aim = rollout.game.course.gap(number).y
             rollout.take("<ACTIONS>[TAP]</ACTIONS>" if seen.y < aim - 6_000 else "<ACTIONS>[]</ACTIONS>")
-            settings.observe(rollout)
+            rollout.message()
             flown += 1
             if flown % 100_000 == 0:
                 watch(flown)

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flappybird.episode import load, save
+from flappybird.episodes.episode import load, save
 from tests.conftest import play
-from tests.episodes import clean_environment
+from tests.samples import clean_environment
 from tests.trust.kills import a_run, wait_for_orphans
 
 OLD = b"an older file"

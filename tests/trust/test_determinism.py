@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from flappybird.episode import from_dict, replay
-from flappybird.game import FlappyGame
-from flappybird.rollout import Rollout
+from flappybird.episodes.episode import from_dict, replay
+from flappybird.episodes.rollout import Rollout
+from flappybird.world.game import FlappyGame
 from tests.conftest import ROOT, play
 from tests.trust import trajectories
 

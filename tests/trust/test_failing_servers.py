@@ -15,8 +15,8 @@ from verifiers.utils.save_utils import make_serializable
 import flappybird
 from flappybird.classic import ERRORED, set_errors_aside
 from flappybird.errors import ConfigError
-from flappybird.game import Reason
 from flappybird.runs import check, load_run, run_of_outputs
+from flappybird.world.game import Reason
 from tests.trust.faults import WRONG, FaultProxy, always, once
 
 TURNS = 6

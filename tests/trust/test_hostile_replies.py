@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flappybird.config import FlappyConfig
-from flappybird.episode import Player, from_dict
-from flappybird.records import finish, verify
-from flappybird.rollout import Rollout, Rules
+from flappybird.episodes.episode import Player, from_dict
+from flappybird.episodes.rewards import finish
+from flappybird.episodes.rollout import Rollout
+from flappybird.episodes.verify import verify
+from flappybird.protocol.reply import Status, read_reply
+from flappybird.protocol.rules import Rules
 from flappybird.runs import check, run_of_outputs
-from flappybird.text import Status, read_reply
+from flappybird.world.config import FlappyConfig
 from tests.conftest import ROOT
 from tests.trust import hostile
 
@@ -57,13 +59,13 @@ def test_a_reply_in_which_an_observation_is_imitated_changes_nothing_but_its_own
 
 
 def test_a_reply_of_a_megabyte_is_remembered_by_nobody():
-    from flappybird import text
+    from flappybird.protocol import reply
 
-    before = text._read_once.cache_info().currsize
+    before = reply._read_once.cache_info().currsize
     for seed in range(20):
         reply = read_reply(hostile.megabyte(random.Random(seed)))
         assert reply.status in Status
-    assert text._read_once.cache_info().currsize == before
+    assert reply._read_once.cache_info().currsize == before
 
 
 @given(st.integers(0, 2**32), st.integers(0, 2**20), st.integers(1, 3), st.integers(0, 2))

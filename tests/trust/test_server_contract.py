@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from flappybird import server
-from flappybird.policies import POLICIES
+from flappybird.players.policies import POLICIES
 from tests.conftest import serving
 from tests.test_server import CONFIG, CONVERSATION, SEEN, error_of
 

@@ -11,19 +11,21 @@ from typing import Any
 
 import pytest
 
-from flappybird import cli, files
-from flappybird.config import FlappyConfig
-from flappybird.course import Course
-from flappybird.episode import from_dict, load, save
+from flappybird import cli
+from flappybird.episodes.episode import from_dict, load, save
+from flappybird.episodes.rollout import Rollout
+from flappybird.episodes.verify import verify
 from flappybird.errors import EpisodeError, FlappyError, TooMuchWork, printable, show
-from flappybird.observation import read_observation
-from flappybird.policies import make_policy
-from flappybird.records import verify
-from flappybird.rollout import Rollout, Rules
+from flappybird.players.policies import make_policy
+from flappybird.protocol.rules import Rules
 from flappybird.runs import load_run
-from flappybird.solver import Survival, passable
+from flappybird.system import files
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import Course
+from flappybird.world.observation import read_observation
+from flappybird.world.solver import Survival, passable
 from tests.conftest import ROOT, play
-from tests.test_runs import METADATA, saved_row, write_run
+from tests.runs.test_load import METADATA, saved_row, write_run
 
 NESTED: Any = 0
 for _ in range(60):
@@ -128,10 +130,11 @@ def test_a_saved_config_of_v1_may_hold_anything(tmp_path, toml, capsys):
 
 
 def test_a_file_or_a_line_that_is_too_large_is_not_read(tmp_path, monkeypatch):
-    from flappybird import episode, runs
+    from flappybird.episodes import episode
+    from flappybird.runs import run
 
     monkeypatch.setattr(episode, "MAX_BYTES", 2_000)
-    monkeypatch.setattr(runs, "MAX_BYTES", 2_000)
+    monkeypatch.setattr(run, "MAX_BYTES", 2_000)
     save(play("noop"), tmp_path / "e.json")
     with pytest.raises(EpisodeError, match="the most that is read"):
         load(tmp_path / "e.json")

@@ -5,11 +5,11 @@ import random
 import pytest
 
 from flappybird import server
-from flappybird.game import Reason
-from flappybird.records import verify
-from flappybird.text import Status
+from flappybird.episodes.verify import verify
+from flappybird.protocol.reply import Status
+from flappybird.world.game import Reason
 from tests.conftest import serving
-from tests.test_taskset import play_v1, taskset  # skips where there is no v1
+from tests.test_taskset import harness, play_v1, taskset  # skips where there is no v1
 from tests.trust import hostile
 from tests.trust.faults import FaultProxy, once
 
@@ -29,7 +29,7 @@ def test_D12_games_of_hostile_replies_are_played_to_their_end_and_verified(monke
 
 @pytest.mark.parametrize("fault", [500, 503, 429, "reset", "half", "no JSON", "choices null", "choices empty", "content object"])
 def test_a_reply_that_never_came_is_an_error_and_no_score(policy_server, monkeypatch, fault):
-    monkeypatch.setattr(taskset, "RETRIES", 0)
+    monkeypatch.setattr(harness, "RETRIES", 0)
     with FaultProxy(policy_server, once(fault)) as url:
         played = play_v1(url, max_turns=6)
     (trace,) = played.traces
@@ -40,7 +40,7 @@ def test_a_reply_that_never_came_is_an_error_and_no_score(policy_server, monkeyp
 
 @pytest.mark.parametrize("fault", ["429 0", "503 0", "reset"])
 def test_a_fault_that_passes_costs_nothing(policy_server, monkeypatch, fault):
-    monkeypatch.setattr(taskset, "BACKOFF", 0.0)
+    monkeypatch.setattr(harness, "BACKOFF", 0.0)
     proxy = FaultProxy(policy_server, once(fault))
     with proxy as url:
         (trace,) = play_v1(url, max_turns=6).traces

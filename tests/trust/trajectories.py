@@ -11,11 +11,13 @@ import json
 import sys
 from collections.abc import Iterator
 
-from flappybird.config import FlappyConfig
-from flappybird.episode import Episode, Player, replay
-from flappybird.policies import POLICIES, make_policy, plan, write_reply
-from flappybird.records import finish
-from flappybird.rollout import Rollout, Rules
+from flappybird.episodes.episode import Episode, Player, replay
+from flappybird.episodes.rewards import finish
+from flappybird.episodes.rollout import Rollout
+from flappybird.players.policies import POLICIES, make_policy, plan
+from flappybird.protocol.reply import write_reply
+from flappybird.protocol.rules import Rules
+from flappybird.world.config import FlappyConfig
 
 WORLDS = {
     "card": FlappyConfig(),

@@ -1,6 +1,6 @@
-"""The fixtures of `tests.browser` and `tests.episodes`, here."""
+"""The fixtures of `tests.browser` and `tests.samples`, here."""
 
 from tests.browser import browser
-from tests.episodes import run
+from tests.samples import run
 
 __all__ = ["browser", "run"]

@@ -13,7 +13,7 @@ from render.clip import Clip, Timing
 from render.frames import Track
 from render.scene import Frame, Overlay
 from tests.browser import Browser, needs_a_browser
-from tests.episodes import flown
+from tests.samples import flown
 from videos.writer import FPS, write
 
 pytestmark = needs_a_browser

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from flappybird.episode import save
+from flappybird.episodes.episode import save
 from flappybird.errors import ConfigError
 from flappybird.runs import load_run
-from tests.episodes import Run, clean_environment, flown
+from tests.samples import Run, clean_environment, flown
 from videos.__main__ import main
 from videos.export import Job, choose, export, file_name, whole
 from videos.writer import playable

@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 import videos.gallery
-from flappybird.game import Reason
+from flappybird.world.game import Reason
 from videos.gallery import LARGEST, SHOTS, make
 
 SHOWN = Path(videos.gallery.__file__).parent
@@ -24,7 +24,7 @@ def test_a_clip_of_the_gallery_is_what_the_script_makes(name: str, tmp_path: Pat
 
 
 def test_the_gallery_shows_what_it_says() -> None:
-    from tests.episodes import flown
+    from tests.samples import flown
 
     assert flown("planner", SHOTS["passes.gif"].seed).outcome.pipes_passed >= 5
     assert flown("heuristic", SHOTS["crash.gif"].seed).outcome.reason is Reason.PIPE

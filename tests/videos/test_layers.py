@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from render.clip import Clip, Timing
 from render.frames import Track
 from render.scene import Frame, Overlay
-from tests.episodes import flown
+from tests.samples import flown
 from videos.layers import Layers
 from videos.palette import Indices, Palette
 from videos.writer import write, write_gif

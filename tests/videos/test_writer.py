@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from flappybird.cli import guarded
 from flappybird.errors import ConfigError, FlappyError
-from flappybird.units import UNITS
+from flappybird.system.command import guarded
+from flappybird.world.units import UNITS
 from render.clip import Clip, Timing
 from render.frames import Track
 from render.scene import ALARM, BODY, FLAT, PIPE, SKY, Frame, Overlay
-from tests.episodes import flown, replied
+from tests.samples import flown, replied
 from videos.palette import COLORS, Palette, pack, unpack
 from videos.writer import GIF_FPS, boxes, check_target, playable, write, write_gif
 

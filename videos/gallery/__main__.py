@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from flappybird.cli import guarded
+from flappybird.system.command import guarded
 
 
 def main() -> int:

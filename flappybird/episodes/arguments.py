@@ -1,0 +1,192 @@
+"""What an environment can be asked for, checked: the arguments that every verifiers door takes, and the games they mean.
+
+A *row* is plain JSON: seed, config and rules of one game. Row and replies give the episode again, anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from flappybird._version import __version__
+from flappybird.episodes.episode import PHYSICS
+from flappybird.episodes.rollout import Rollout
+from flappybird.errors import ConfigError, show, unknown_name
+from flappybird.protocol.prompt import prompt_of
+from flappybird.protocol.rules import Rules
+from flappybird.system.files import read_json
+from flappybird.world.config import FlappyConfig
+from flappybird.world.course import TRAIN_SEEDS, check_seed
+from flappybird.world.levels import level
+
+MAX_EXAMPLES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The checked arguments of an environment."""
+
+    config: FlappyConfig
+    rules: Rules
+    num_examples: int = 10
+    """Games in the evaluation set."""
+    seed: int = 0
+    """Seed of the first evaluation game; game i has seed `seed` + i."""
+    turn_reward: bool = False
+    """Whether each turn is given its share of the reward, see `rewards.turn_rewards`."""
+    report: bool | str | None = None
+    """Whether an evaluation writes a report, or the folder it goes to; None: where `vf-eval` runs it."""
+
+    @classmethod
+    def of(cls, **args: Any) -> Settings:
+        """Return the settings that environment arguments mean.
+
+        Args:
+            args: any of `ARGUMENTS`.
+
+        Raises:
+            ConfigError: an argument is unknown, of the wrong type or out of range; the message names it.
+        """
+        for name in args:
+            if name not in ARGUMENTS:
+                raise ConfigError(unknown_name(name, ARGUMENTS, "an environment argument"))
+        config = FlappyConfig.of(_world_of(args.get("difficulty"), args.get("config")), args.get("config_overrides"))
+        rules = Rules(**{name: args[name] for name in RULES if name in args})
+        num_examples = _count(args.get("num_examples", cls.num_examples), "num_examples")
+        seed = check_seed(args.get("seed", cls.seed))
+        report = args.get("report")
+        if not isinstance(report, bool | str | None):
+            raise ConfigError(f"report = {show(report)}: must be true, false or a folder")
+        turn_reward = args.get("turn_reward", cls.turn_reward)
+        if not isinstance(turn_reward, bool):
+            raise ConfigError(f"turn_reward = {show(turn_reward)}: must be true or false")
+        settings = cls(config, rules, num_examples, seed, turn_reward, report)
+        settings.evaluation_row(num_examples - 1)
+        return settings
+
+    def evaluation_row(self, index: int) -> dict[str, Any]:
+        """Return row `index` of the evaluation set. Raises ConfigError where its seed would be one of training."""
+        seed = self.seed + index
+        if seed >= TRAIN_SEEDS:
+            raise ConfigError(f"seed = {self.seed}: evaluation seeds must stay below {TRAIN_SEEDS}, where training seeds start")
+        return self._row(seed)
+
+    def training_row(self, index: int) -> dict[str, Any]:
+        """Return row `index` of the endless training set."""
+        return self._row(TRAIN_SEEDS + self.seed + index)
+
+    def _row(self, seed: int) -> dict[str, Any]:
+        return {
+            "seed": seed,
+            "config": self.config.model_dump(),
+            "rules": self.rules.model_dump(),
+            "versions": {"flappybird": __version__, "physics": PHYSICS},
+        }
+
+    def same_games(self, other: Settings) -> bool:
+        """Whether `other` plays the same games by the same rules, whatever their number and reports."""
+        return (self.config, self.rules, self.seed) == (other.config, other.rules, other.seed)
+
+
+RULES = tuple(Rules.model_fields)
+ARGUMENTS = (
+    "max_turns",
+    "num_examples",
+    "config",
+    "config_overrides",
+    "difficulty",
+    "seed",
+    "report",
+    "turn_reward",
+    *RULES[1:],
+)
+"""The names of all environment arguments."""
+
+
+def start(row: dict[str, Any], record: dict[str, Any] | None = None) -> Rollout:
+    """Return the rollout of a row: at its beginning, or where `record` left it. Raises ConfigError for a bad row."""
+    try:
+        config, rules = _world(tuple(row["config"].items()), tuple(row["rules"].items()))
+        return Rollout(config, row["seed"], rules, record)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ConfigError(f"not a row of this environment: {show(str(error))}") from None
+
+
+@lru_cache(maxsize=256)
+def _world(config: tuple[tuple[str, Any], ...], rules: tuple[tuple[str, Any], ...]) -> tuple[FlappyConfig, Rules]:
+    """Return config and rules of a row; kept, since every turn asks for them again and most rows share them."""
+    return FlappyConfig(**dict(config)), Rules(**dict(rules))
+
+
+def opening(rollout: Rollout) -> tuple[str, str]:
+    """Return what a model reads first: the system prompt and the first observation."""
+    return prompt_of(rollout.game.config, rollout.rules), rollout.message()
+
+
+def _world_of(difficulty: object, config: Any) -> Any:
+    """Return the world that a difficulty names, or else `config`. Raises ConfigError where both are given."""
+    if difficulty is None:
+        return config
+    if config is not None:
+        raise ConfigError(
+            f"difficulty = {show(difficulty)}: config names a world too; give one, and lay config_overrides over it"
+        )
+    return level(difficulty)
+
+
+def _count(value: object, name: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_EXAMPLES:
+        return value
+    raise ConfigError(f"{name} = {show(value)}: must be a whole number from 1 to {MAX_EXAMPLES}")
+
+
+MAX_CONFIG_BYTES = 1_000_000
+"""The most bytes of a config file that are read."""
+
+
+def parse_config(texts: list[str]) -> FlappyConfig:
+    """Return the config that `texts` make up, each laid over those before it.
+
+    Each is a JSON object, the path of a file that holds one, or `name=value` (several joined by commas).
+
+    Raises:
+        ConfigError: one is none of these, or the result is not a legal config.
+        EpisodeError: the file cannot be read.
+    """
+    fields: dict[str, Any] = {}
+    for text in texts:
+        fields.update(_read_fields(text))
+    return FlappyConfig(**fields)
+
+
+def _read_fields(text: str) -> dict[str, Any]:
+    stripped = text.strip()
+    try:
+        found = json.loads(stripped)
+    except ValueError:
+        if stripped.startswith("{") or stripped.endswith("}"):
+            raise ConfigError(
+                f"config = {show(text, 120)}: is not JSON; if you wrote quotes, the shell took them: "
+                "write it as name=value, or name a file that holds the JSON"
+            ) from None
+        if "=" in stripped and not Path(stripped).exists():
+            return dict(_pair(part) for part in stripped.split(","))
+        if not Path(stripped).exists():
+            raise ConfigError(
+                f"config = {show(text, 120)}: neither JSON, nor a file, nor name=value, such as gravity=-0.25"
+            ) from None
+        found = read_json(Path(stripped), MAX_CONFIG_BYTES)
+    if not isinstance(found, dict):
+        raise ConfigError(f'config = {show(text, 120)}: must be an object of FlappyConfig fields, such as {{"gravity": -0.25}}')
+    return found
+
+
+def _pair(part: str) -> tuple[str, Any]:
+    name, _, value = part.partition("=")
+    try:
+        return name.strip(), json.loads(value)
+    except ValueError:
+        raise ConfigError(f"{name.strip()} = {show(value)}: must be a number, such as gravity=-0.25") from None

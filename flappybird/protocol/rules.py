@@ -1,0 +1,97 @@
+"""Turn rules: ticks per reply, latency, history."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
+
+from flappybird.errors import ConfigError, unknown_name
+from flappybird.world.config import one_line
+
+ObservationKind = Literal["card", "signed", "ascii", "image", "text+image"]
+
+MAX_PLAN = 100
+"""The most ticks that one reply can plan."""
+
+TICKS_PER_SECOND = 30.0
+"""The pace of real time where none is given: that of the videos."""
+
+
+def _pace(value: Any) -> Any:
+    return {True: TICKS_PER_SECOND, False: 0.0}[value] if isinstance(value, bool) else value
+
+
+class Rules(BaseModel):
+    """How replies and ticks meet, and what a player sees. The defaults are the card's: one reply, one tick, the game waits,
+    and the whole history is there.
+
+    Raises:
+        ConfigError: a field is unknown, of the wrong type or out of range.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    max_turns: Annotated[int, Field(ge=1, le=1_000_000)] = 300
+    """The limit on ticks: exactly so many can happen."""
+    ticks_per_turn: Annotated[int, Field(ge=1, le=MAX_PLAN)] = 1
+    """Ticks that one reply plans."""
+    latency_ticks: Annotated[int, Field(ge=0, le=100)] = 0
+    """An action lands so many ticks late."""
+    stop_on_malformed: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """The episode ends after so many invalid replies in a row; 0 for never."""
+    realtime: Annotated[float, BeforeValidator(_pace), Field(ge=0, le=1_000)] = 0.0
+    """Ticks that pass in each second that a reply takes; True for `TICKS_PER_SECOND`, 0 where the game waits."""
+    observation: ObservationKind = "card"
+    """What a player sees of a tick, see `views`."""
+    history_turns: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """A model sees the last so many turns, up to twice as many less one (see `first_kept`); 0 for all."""
+
+    LATER: ClassVar[tuple[str, ...]] = ("realtime", "observation", "history_turns")
+    """Rules that came after the first version; at their defaults they are not written down, so that files stay as they were."""
+
+    @model_serializer(mode="wrap")
+    def _lean(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = dump(self)
+        for name in self.LATER:
+            if name in fields and fields[name] == type(self).model_fields[name].default:
+                del fields[name]
+        return fields
+
+    def __init__(self, **fields: Any) -> None:
+        for name in fields:
+            if name not in type(self).model_fields:
+                raise ConfigError(unknown_name(name, type(self).model_fields, "a rule"))
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise ConfigError(one_line(error)) from None
+
+    @property
+    def trail(self) -> bool:
+        """Whether several ticks can pass between two observations, so that these show what happened in between."""
+        return self.ticks_per_turn > 1 or self.realtime > 0
+
+    def waited(self, seconds: float) -> int:
+        """Return how many ticks pass while a reply takes `seconds`."""
+        return int(seconds * self.realtime)
+
+
+def first_kept(turns: int, history_turns: int) -> int:
+    """Return the first turn that a model still sees when `turns` are over: a block window over the last of them.
+
+    The window grows from k = `history_turns` to 2k - 1 turns and is then cut back to k. So between two cuts a conversation
+    only grows at its end: what a provider has cached of it stays valid, and a trainer makes one sample of it.
+
+    >>> [first_kept(turns, 3) for turns in range(10)]
+    [0, 0, 0, 0, 0, 0, 3, 3, 3, 6]
+    """
+    return max(turns // history_turns - 1, 0) * history_turns if history_turns else 0

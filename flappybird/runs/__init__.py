@@ -1,0 +1,12 @@
+"""Saved evaluations and folders of episode files, as episodes.
+
+A run is read once, here, for every command that works on one. What is read is never trusted: sizes are bounded, a
+damaged line is skipped and counted, and a row without a usable transcript says why instead of an episode.
+"""
+
+from flappybird.runs.check import check
+from flappybird.runs.load import load_episode_at, load_run
+from flappybird.runs.results import error_of, run_of_outputs
+from flappybird.runs.run import Row, Run, file_name
+
+__all__ = ["Row", "Run", "check", "error_of", "file_name", "load_episode_at", "load_run", "run_of_outputs"]

@@ -1,0 +1,1 @@
+"""The machine: whole files, Ctrl-C, exit codes. Knows nothing of the game."""

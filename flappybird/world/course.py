@@ -1,0 +1,233 @@
+"""The course of one seed: pipe number i, the same whatever happened before it was asked for.
+
+A pipe is a number and an age; where it stands follows from its age, and its gap from (seed, number). Nothing moves
+and nothing accumulates, so every engine that reads this timetable sees the same pipes at the same tick.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from flappybird.errors import ConfigError, show
+from flappybird.world.config import FlappyConfig
+from flappybird.world.units import HUNDREDTH, to_units
+
+MAX_SEED = 2**53 - 1
+"""Seeds run from 0 to this: every whole number that JSON and JavaScript keep exactly."""
+
+TRAIN_SEEDS = 2**40
+"""Training seeds start here and evaluation seeds stay below, so that the two never meet."""
+
+MAX_TICK = 2**40
+"""No course is asked for ticks past this."""
+
+_MASK = 2**64 - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+def mix64(number: Any) -> Any:
+    """Return 64 well-mixed bits of `number`, a whole number or an array of uint64: the output function of SplitMix64.
+
+    Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
+    """
+    number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    number = (number ^ number >> 27) * 0x94D049BB133111EB & _MASK
+    return number ^ number >> 31
+
+
+def course_key(seed: Any) -> Any:
+    """Return what the gaps of the course `seed` are drawn from; of many at once where `seed` is an array of uint64."""
+    return mix64(seed + _GOLDEN & _MASK)
+
+
+def draw(key: Any, number: Any, choices: int) -> Any:
+    """Return a number from 0 to `choices` - 1, each as likely: the draw of pipe `number` of the course with this key.
+
+    Key and number may be arrays of uint64; every engine draws here.
+    """
+    bits = mix64(key + (number + 1) * _GOLDEN & _MASK) >> 32
+    return bits * choices >> 32
+
+
+class Gap(NamedTuple):
+    """The opening of a pipe, in units: its centre and its height."""
+
+    y: int
+    height: int
+
+
+class Pipe(NamedTuple):
+    """A pipe on screen, in units: its number (from 0), the x of its centre, the y of its gap's centre, its gap's height."""
+
+    number: int
+    x: int
+    gap_y: int
+    gap_height: int
+
+
+class Band(NamedTuple):
+    """Where a living bird's centre can be: `low` ≤ y ≤ `high` (units), from the tick asked for until before tick `until`."""
+
+    low: int
+    high: int
+    until: int
+
+
+class Physics(NamedTuple):
+    """A config in units and ticks. Ages are ticks since a pipe appeared."""
+
+    low: int
+    """Lowest y of a living bird outside pipes."""
+    high: int
+    """Highest y of a living bird outside pipes."""
+    jump: int
+    gravity: int
+    world_w: int
+    bird_x: int
+    radius: int
+    width: int
+    speed: int
+    first_spawn: int
+    interval: int
+    enter_age: int
+    """Age at which a pipe first touches the bird's x range."""
+    leave_age: int
+    """Age at which it touches it for the last time."""
+    pass_age: int
+    """Age at which its right edge first is left of the bird's left edge."""
+    last_age: int
+    """Age at which it is on screen for the last time: its right edge is not yet left of x = 0."""
+    gap_choices: int
+    """Gap centres are drawn from so many, 0.01 apart, the middle one at y = 0."""
+    easy_height: int
+    base_height: int
+    easy_pipes: int
+    ramp_pipes: int
+
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def of(config: FlappyConfig) -> Physics:
+        """Return the physics of `config`."""
+        world_w, world_h, bird_x = to_units(config.world_w), to_units(config.world_h), to_units(config.bird_x)
+        radius, width, speed = to_units(config.bird_radius), to_units(config.pipe_width), to_units(config.pipe_speed)
+        # In half units, so that half a width or height is whole. A pipe of age a has its centre at world_w - a*speed.
+        way, reach, step = 2 * (world_w - bird_x), width + 2 * radius, 2 * speed
+        high = (world_h - 2 * radius - 1) // 2  # the bounds kill at equality
+        return Physics(
+            low=-high,
+            high=high,
+            jump=to_units(config.jump_impulse),
+            gravity=to_units(config.gravity),
+            world_w=world_w,
+            bird_x=bird_x,
+            radius=radius,
+            width=width,
+            speed=speed,
+            first_spawn=config.first_spawn_interval,
+            interval=config.pipe_spawn_interval,
+            enter_age=(way - reach) // step + 1,  # the first with x - bird_x < reach/2
+            leave_age=-(-(way + reach) // step) - 1,  # the last with bird_x - x < reach/2
+            pass_age=(way + reach) // step + 1,  # the first with bird_x - x > reach/2
+            last_age=(2 * world_w + width) // step,  # the last with x + width/2 >= 0
+            gap_choices=2 * (to_units(config.gap_center_offset) // HUNDREDTH) + 1,
+            easy_height=to_units(config.easy_gap_height),
+            base_height=to_units(config.base_gap_height),
+            easy_pipes=config.easy_mode_pipes,
+            ramp_pipes=config.ramp_pipes,
+        )
+
+    def spawn_tick(self, number: int) -> int:
+        """Return the tick in which pipe `number` appears."""
+        return self.first_spawn + number * self.interval
+
+    def newest(self, tick: int, age: int = 0) -> int:
+        """Return the number of the newest pipe that is at least `age` ticks old at `tick`, -1 where there is none."""
+        return max((tick - age - self.first_spawn) // self.interval, -1)
+
+    def gap_y(self, drawn: Any) -> Any:
+        """Return the gap's centre (units) that a draw stands for."""
+        return (drawn - self.gap_choices // 2) * HUNDREDTH
+
+    def gap_height(self, number: int) -> int:
+        """Return the gap height (units) of pipe `number`: easy, linear over the ramp, then base; rounded to 0.01, halves up."""
+        done = min(number - self.easy_pipes, self.ramp_pipes)
+        if done < 0:
+            return self.easy_height
+        if done == self.ramp_pipes:
+            return self.base_height
+        change = (self.base_height - self.easy_height) // HUNDREDTH
+        rise = (2 * change * done + self.ramp_pipes) // (2 * self.ramp_pipes)
+        return self.easy_height + rise * HUNDREDTH
+
+
+class Course:
+    """All pipes of one seed under one config.
+
+    Args:
+        config: the world.
+        seed: whole number from 0 to `MAX_SEED`.
+
+    Raises:
+        ConfigError: the seed is no such number.
+    """
+
+    __slots__ = ("_key", "config", "physics", "seed")
+
+    def __init__(self, config: FlappyConfig, seed: int) -> None:
+        self.config = config
+        self.seed = check_seed(seed)
+        self.physics = Physics.of(config)
+        self._key = course_key(seed)
+
+    def __repr__(self) -> str:
+        return f"Course(seed={self.seed}, config={self.config.changed()})"
+
+    def gap(self, number: int) -> Gap:
+        """Return the gap of pipe `number`: the centre drawn from (seed, number), the height from the ramp."""
+        physics = self.physics
+        return Gap(physics.gap_y(draw(self._key, number, physics.gap_choices)), physics.gap_height(number))
+
+    def pipe(self, number: int, tick: int) -> Pipe:
+        """Return pipe `number` as it stands at `tick`."""
+        age = tick - self.physics.spawn_tick(number)
+        return Pipe(number, self.physics.world_w - age * self.physics.speed, *self.gap(number))
+
+    def visible(self, tick: int) -> list[Pipe]:
+        """Return the pipes on screen at `tick`, left to right, passed ones too."""
+        oldest = self.physics.newest(tick, self.physics.last_age + 1) + 1
+        return [self.pipe(number, tick) for number in range(oldest, self.physics.newest(tick) + 1)]
+
+    def passed(self, tick: int) -> int:
+        """Return how many pipes a bird that lives at `tick` has passed; also the number of the next pipe."""
+        return self.physics.newest(tick, self.physics.pass_age) + 1
+
+    def touching(self, tick: int) -> range:
+        """Return the numbers of the pipes that are in the bird's x range at `tick`."""
+        oldest = self.physics.newest(tick, self.physics.leave_age + 1) + 1
+        return range(oldest, self.physics.newest(tick, self.physics.enter_age) + 1)
+
+    def band(self, tick: int) -> Band:
+        """Return where the bird can live at `tick`: inside the gaps it is passing, off floor and ceiling."""
+        physics = self.physics
+        low, high = physics.low, physics.high
+        touching = self.touching(tick)
+        for number in touching:
+            gap = self.gap(number)
+            low = max(low, gap.y - gap.height // 2 + physics.radius)
+            high = min(high, gap.y + gap.height // 2 - physics.radius)
+        enters = physics.spawn_tick(touching.stop) + physics.enter_age
+        leaves = physics.spawn_tick(touching.start) + physics.leave_age + 1
+        return Band(low, high, min(enters, leaves))
+
+
+def gap_height(config: FlappyConfig, number: int) -> int:
+    """Return the gap height (units) of pipe `number` under `config`."""
+    return Physics.of(config).gap_height(number)
+
+
+def check_seed(seed: object) -> int:
+    """Return `seed`. Raises ConfigError where it is not a whole number from 0 to `MAX_SEED`."""
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
+        raise ConfigError(f"seed = {show(seed)}: must be a whole number from 0 to {MAX_SEED}")
+    return seed

@@ -22,7 +22,7 @@ from flappybird.episodes.arguments import Settings
 from flappybird.episodes.episode import MAX_BYTES, Episode, Player
 from flappybird.episodes.rewards import finish
 from flappybird.episodes.rollout import Rollout
-from flappybird.errors import ConfigError, EpisodeError, missing_api, printable
+from flappybird.errors import ConfigError, EpisodeError, printable
 from flappybird.messages import content, require_renderer
 from flappybird.protocol.observe import has_picture
 from flappybird.protocol.reply import read_reply
@@ -30,6 +30,7 @@ from flappybird.protocol.rules import first_kept
 from flappybird.report import FOLDER
 from flappybird.runs import error_of, run_of_outputs
 from flappybird.system.files import read_json, write_bytes
+from flappybird.system.install import missing_api
 from flappybird.world.game import Reason
 
 try:
@@ -41,7 +42,7 @@ try:
     vf.MultiTurnEnv, vf.XMLParser, vf.Rubric  # noqa: B018 - touched, so that a release without them is told here
 except (ImportError, AttributeError):
     raise missing_api(
-        "load_environment needs the classic API of verifiers", "has none", "pip install 'flappybird[classic]' brings 0.3"
+        "load_environment needs the classic API of verifiers, of releases below 0.4", "has none", "classic"
     ) from None
 
 KEY = "flappybird"

@@ -30,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     from flappybird._version import __version__
 
     parser = Parser(prog="flappybird", description="Flappy Bird as a world for language models.")
-    parser.add_argument("--version", action="version", version=f"flappybird {__version__}")
+    parser.add_argument("--version", action="version", version=f"flappybird {__version__} ({Path(__file__).parent})")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_baselines(commands)
     _add_cost(commands)
@@ -158,8 +158,9 @@ def _play(args: argparse.Namespace) -> int:
     check_tps(args.tps, "--tps")
     config, rules = parse_config(args.config), Rules(max_turns=args.max_turns)
     if args.policy is None:
-        from render.play import play
+        from flappybird.system.install import sibling
 
+        play = sibling("render.play", "the window needs pygame", "render").play
         print(play(config, args.seed, rules, args.tps, args.save).told())
         return 0
 

@@ -25,6 +25,7 @@ from flappybird.protocol.prompt import system_prompt
 from flappybird.protocol.reply import Status, read_reply, write_reply
 from flappybird.protocol.rules import Rules
 from flappybird.system.files import parse_json, replacing
+from flappybird.system.install import missing
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import MAX_SEED, TRAIN_SEEDS, Course, Physics
 from flappybird.world.game import FlappyGame, Reason, State
@@ -384,7 +385,7 @@ def save_numbers(games: list[Demonstration], path: Path) -> None:
     try:
         from flappybird.gymnasium_env import FlappyBirdEnv
     except MissingPart:
-        raise MissingPart("--numbers needs gymnasium: pip install 'flappybird[gymnasium]'") from None
+        raise missing("--numbers needs gymnasium", "gymnasium") from None
     observations, rewards = [], []
     for demonstration in games:
         env = FlappyBirdEnv(difficulty=demonstration.level, max_turns=None)

@@ -28,19 +28,34 @@ from flappybird.world.config import FlappyConfig  # noqa: E402
 from flappybird.world.course import TRAIN_SEEDS  # noqa: E402
 from flappybird.world.game import FlappyGame, Reason  # noqa: E402
 from flappybird.world.levels import level  # noqa: E402
+from flappybird.world.observation import read_observation  # noqa: E402
 from tests.conftest import play, scripted, serving, turn_of  # noqa: E402
 
 TAP = "<THINK>up</THINK><ACTIONS>[TAP]</ACTIONS>"
 NOOP = "<THINK>down</THINK><ACTIONS>[]</ACTIONS>"
 
 
-def evaluate(url: str, model: str = "planner", n: int = 1, r: int = 1, concurrent: int = -1, **args: Any) -> list[dict[str, Any]]:
+def evaluate(
+    url: str,
+    model: str = "planner",
+    n: int = 1,
+    r: int = 1,
+    concurrent: int = -1,
+    columns: tuple[str, ...] = (),
+    **args: Any,
+) -> list[dict[str, Any]]:
     """Return the rows of an evaluation, as vf-eval would save them."""
     env = flappybird.load_environment(**args)
     client = ClientConfig(api_base_url=url, api_key_var="FLAPPYBIRD_API_KEY")
     results = asyncio.run(
         env.evaluate(
-            client=client, model=model, num_examples=n, rollouts_per_example=r, max_concurrent=concurrent, on_start=_quiet
+            client=client,
+            model=model,
+            num_examples=n,
+            rollouts_per_example=r,
+            max_concurrent=concurrent,
+            state_columns=list(columns),
+            on_start=_quiet,
         )
     )
     return json.loads(json.dumps(results["outputs"], default=make_serializable))
@@ -419,3 +434,25 @@ def test_many_conversations_on_spoilt_answers_are_all_verified():
     assert [row.rollout for row in run.rows] == [0, 1] * 6
     assert all(check(row) == [] for row in run.rows)
     assert any(row.claims["invalid_actions"] > 0 for row in run.rows)
+
+
+def test_every_turn_of_a_windowed_conversation_is_saved(policy_server):
+    (row,) = evaluate(policy_server, max_turns=25, history_turns=3)
+    assert len(row["completion"]) == 49
+    assert [message["role"] for message in row["completion"]] == ["assistant", "user"] * 24 + ["assistant"]
+    ticks = [read_observation(message["content"]).tick for message in row["completion"] if message["role"] == "user"]
+    assert ticks == list(range(1, 25))
+
+
+def test_each_turn_gets_its_reward_where_that_is_asked_for(policy_server):
+    (row,) = evaluate(policy_server, columns=("trajectory",), max_turns=12, turn_reward=True)
+    shares = [step["reward"] for step in row["trajectory"]]
+    assert len(set(shares)) > 1
+    assert sum(shares) == pytest.approx(row["reward"])
+
+
+def test_real_time_runs_from_the_seconds_that_a_reply_took(policy_server):
+    (row,) = evaluate(policy_server, "planner:latency=0.06", max_turns=60, realtime=50.0)
+    turns = row["info"]["turns"] if isinstance(row["info"], dict) else json.loads(row["info"])["turns"]
+    assert all(turn["waited"] >= 3 for turn in turns)
+    assert all(turn["waited"] == int(turn["seconds"] * 50) or abs(turn["seconds"] * 50 % 1) < 0.02 for turn in turns)

@@ -243,3 +243,11 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one_as_it_was(tmp_path, mo
         save(play("planner"), target)
     assert target.read_bytes() == before
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_an_episode_without_the_later_rules_is_read_and_verified():
+    data = play("planner", 3, max_turns=40).to_dict()
+    assert set(data["rules"]) == {"max_turns", "ticks_per_turn", "latency_ticks", "stop_on_malformed"}
+    episode = from_dict(data)
+    assert episode.rules.observation == "card"
+    assert verify(episode) == []

@@ -7,6 +7,7 @@ observation. A rollout's state is its record, plain JSON; the environment object
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import functools
 import json
@@ -31,6 +32,7 @@ from flappybird.report import FOLDER
 from flappybird.runs import error_of, run_of_outputs
 from flappybird.system.files import read_json, write_bytes
 from flappybird.system.install import missing_api
+from flappybird.system.network import reach_loopback_directly, why_unreachable
 from flappybird.world.game import Reason
 
 try:
@@ -82,6 +84,8 @@ def load_environment(
     except ConfigError as error:
         raise _refused(error) from None
     require_renderer(checked.rules)
+    if _under_vf_eval():
+        reach_loopback_directly()
     if checked.report is None and _under_vf_eval():
         # vf-eval saves below this folder where it exists: made now, runs and reports lie together from the first run on.
         FOLDER.parent.mkdir(parents=True, exist_ok=True)
@@ -361,6 +365,8 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
             self._refuse_to_mix(Path(results_path), kwargs.get("sampling_args"))
             if kwargs.get("save_results"):
                 set_errors_aside(Path(results_path))
+        if _under_vf_eval():
+            await _require_server(client)
         if self.settings.report is False or (self.settings.report is None and not _under_vf_eval()):
             return await super().generate(inputs, client, model, *args, **kwargs)
         watch = _Watch()
@@ -396,6 +402,16 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
             raise _refused(
                 ConfigError(f"cannot resume {results.name}: it was sampled with {told}; use the same, or start a new run")
             )
+
+
+async def _require_server(client: Any) -> None:
+    """End `vf-eval` in one line, with exit 1, where no model can be asked: the library would try for a minute in each rollout."""
+    for endpoint in getattr(client, "endpoint_configs", None) or [client]:
+        url, key = getattr(endpoint, "api_base_url", None), getattr(endpoint, "api_key_var", "")
+        problem = await asyncio.to_thread(why_unreachable, url, key) if url else None
+        if problem is not None:
+            print(printable(f"flappybird: {problem}"), file=sys.stderr)
+            raise SystemExit(1)
 
 
 class _Watch:

@@ -243,7 +243,7 @@ def test_F03_a_game_that_nobody_plays_goes_on_waiting() -> None:
 
 def test_B02_playing_makes_no_noise(tmp_path: Path) -> None:
     code = (
-        "from flappybird.config import FlappyConfig\n"
+        "from flappybird.world.config import FlappyConfig\n"
         "from render.play import play\n"
         "from render.sdl import pygame\n"
         "shown = []\n"

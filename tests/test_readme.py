@@ -50,15 +50,14 @@ def test_every_command_is_run_by_a_test():
 
 
 def test_the_demo_does_what_readme_shows(tmp_path):
-    done = run_command(*readme.command("uv run flappybird demo"), cwd=tmp_path)
+    # Nobody listens there: what runs on this machine is reached without a proxy.
+    nobody = {f"{kind}_proxy": "http://127.0.0.1:9" for kind in ("http", "https", "all")}
+    done = run_command(*readme.command("uv run flappybird demo"), cwd=tmp_path, **nobody)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stderr == ""  # not a terminal: no progress bar
     table = [line for line in done.stdout.splitlines() if line.startswith(("policy  ", "random  ", "heuristic  ", "planner  "))]
     shown = [line for line in TEXT.splitlines() if line.startswith(("policy  ", "random  ", "heuristic  ", "planner  "))]
-    assert table[0] == shown[0]
-    # heuristic and planner play the same games each time; random does not.
-    assert table[2:] == shown[2:]
-    assert re.fullmatch(r"random +\d+\.\d\d +\d+\.\d\d +\d+\.\d\d +1\.00 +.+ +3 of 3", table[1])
+    assert table == shown
     episodes = sorted((tmp_path / "outputs" / "demo" / "episodes").rglob("*.json"))
     assert len(episodes) == 9
     hint = next(line for line in done.stdout.splitlines() if line.startswith("look closer"))
@@ -161,7 +160,7 @@ def test_the_card_of_the_hub_is_in_readme_and_package():
 def test_D01_the_classic_release_is_pinned_for_uv_and_for_the_extra_and_open_for_others():
     told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert [need for need in told["project"]["dependencies"] if need.startswith("verifiers")] == ["verifiers>=0.3"]
-    assert told["project"]["optional-dependencies"]["classic"] == ["verifiers>=0.3,<0.4"]
+    assert "verifiers>=0.3,<0.4" in told["project"]["optional-dependencies"]["classic"]
     assert "verifiers<0.4" in told["tool"]["uv"]["constraint-dependencies"]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sysconfig
 import time
@@ -162,6 +163,16 @@ def test_bad_arguments_end_in_one_line_and_exit_2(tmp_path, words, said):
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count("\n") <= 1
+
+
+def test_a_dead_server_is_named_before_the_first_game(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/v1"
+    # As users start it, with the environment server and the display on.
+    done = run_command("vf-eval", "flappybird", "-m", "m", "-b", url, "-k", "MY_KEY", "-n", "1", "-r", "1", "-s", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [f"flappybird: no server at {url}: Connection refused"]
+    assert saved(tmp_path) == []
 
 
 def test_ctrl_c_keeps_what_was_finished(tmp_path):

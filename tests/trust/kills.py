@@ -31,7 +31,7 @@ class Killed(NamedTuple):
 
 
 def kill_often(command: list[str], times: int, whole: Callable[[], Any], dice: random.Random, cwd: Path) -> Killed:
-    """Start `command` and kill it at a random moment of the time that it takes, until `times` were hit; check `whole()` after each."""
+    """Start `command` and kill it at a random moment of its work, until `times` were hit; check `whole()` after each."""
     started = time.monotonic()
     _run(command, cwd, None)
     takes = time.monotonic() - started

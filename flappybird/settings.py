@@ -11,15 +11,12 @@ from typing import Any
 
 from flappybird import __version__, views
 from flappybird.config import FlappyConfig
-from flappybird.course import check_seed
+from flappybird.course import EVALUATION_SEEDS, TRAINING_SEEDS, check_seed
 from flappybird.episode import PHYSICS
 from flappybird.errors import ConfigError, show, unknown_name
 from flappybird.levels import level
 from flappybird.rollout import Rollout, Rules
 from flappybird.text import system_prompt
-
-TRAIN_SEEDS = 2**40
-"""Training seeds start here and evaluation seeds stay below, so that the two never meet."""
 
 MAX_EXAMPLES = 1_000_000
 
@@ -52,7 +49,7 @@ class Settings:
         for name in args:
             if name not in ARGUMENTS:
                 raise ConfigError(unknown_name(name, ARGUMENTS, "an environment argument"))
-        config = FlappyConfig.of(_world_of(args.get("difficulty"), args.get("config")), args.get("config_overrides"))
+        config = FlappyConfig.of(world_of(args.get("difficulty"), args.get("config")), args.get("config_overrides"))
         rules = Rules(**{name: args[name] for name in RULES if name in args})
         num_examples = _count(args.get("num_examples", cls.num_examples), "num_examples")
         seed = check_seed(args.get("seed", cls.seed))
@@ -69,13 +66,15 @@ class Settings:
     def evaluation_row(self, index: int) -> dict[str, Any]:
         """Return row `index` of the evaluation set. Raises ConfigError where its seed would be one of training."""
         seed = self.seed + index
-        if seed >= TRAIN_SEEDS:
-            raise ConfigError(f"seed = {self.seed}: evaluation seeds must stay below {TRAIN_SEEDS}, where training seeds start")
+        if seed not in EVALUATION_SEEDS:
+            raise ConfigError(
+                f"seed = {self.seed}: evaluation seeds must stay below {EVALUATION_SEEDS.stop}, where training seeds start"
+            )
         return self._row(seed)
 
     def training_row(self, index: int) -> dict[str, Any]:
         """Return row `index` of the endless training set."""
-        return self._row(TRAIN_SEEDS + self.seed + index)
+        return self._row(TRAINING_SEEDS[self.seed + index])
 
     def _row(self, seed: int) -> dict[str, Any]:
         return {
@@ -141,7 +140,7 @@ def observe(rollout: Rollout) -> str:
     return views.text(rollout)
 
 
-def _world_of(difficulty: object, config: Any) -> Any:
+def world_of(difficulty: object, config: Any) -> Any:
     """Return the world that a difficulty names, or else `config`. Raises ConfigError where both are given."""
     if difficulty is None:
         return config

@@ -19,11 +19,12 @@ from verifiers.utils.save_utils import make_serializable  # noqa: E402
 import flappybird  # noqa: E402
 from flappybird import classic, rewards  # noqa: E402
 from flappybird.config import FlappyConfig  # noqa: E402
+from flappybird.course import TRAINING_SEEDS  # noqa: E402
 from flappybird.errors import ConfigError  # noqa: E402
 from flappybird.game import FlappyGame, Reason  # noqa: E402
 from flappybird.levels import level  # noqa: E402
 from flappybird.runs import check, run_of_outputs  # noqa: E402
-from flappybird.settings import TRAIN_SEEDS, Settings  # noqa: E402
+from flappybird.settings import Settings  # noqa: E402
 from flappybird.text import system_prompt  # noqa: E402
 from tests.conftest import play, scripted, serving, turn_of  # noqa: E402
 
@@ -280,10 +281,10 @@ def test_training_games_never_meet_evaluation_games():
     env = flappybird.load_environment(seed=5)
     seeds = {json.loads(info)["seed"] for info in env.get_dataset(50)["info"]}
     assert len(seeds) == 50
-    assert min(seeds) >= TRAIN_SEEDS
-    assert max(json.loads(info)["seed"] for info in env.get_eval_dataset()["info"]) < TRAIN_SEEDS
+    assert min(seeds) >= TRAINING_SEEDS.start
+    assert max(json.loads(info)["seed"] for info in env.get_eval_dataset()["info"]) < TRAINING_SEEDS.start
     with pytest.raises(ConfigError, match="evaluation seeds must stay below"):
-        flappybird.load_environment(seed=TRAIN_SEEDS - 5)
+        flappybird.load_environment(seed=TRAINING_SEEDS.start - 5)
 
 
 def test_config_and_overrides_reach_the_game(policy_server):

@@ -226,8 +226,8 @@ _one_at_a_time = threading.Lock()
 
 
 class _Loops(NamedTuple):
-    step: Callable[..., int]
-    reset: Callable[..., int]
+    step: Any
+    reset: Any
 
 
 @lru_cache(maxsize=1)
@@ -329,7 +329,7 @@ class FlappyBatch:
         max_ticks: every game is truncated after this many ticks; None for no limit.
         autoreset: whether ended games begin anew by themselves: with True on the course seed + N, with a function on
             what it makes of the seeds of those games.
-        pay: what `rewards` counts.
+        pay: what `rewards` counts; None for nothing.
 
     Raises:
         ConfigError: seeds or limit are no such numbers.
@@ -343,7 +343,7 @@ class FlappyBatch:
         *,
         max_ticks: int | None = None,
         autoreset: bool | Callable[[Ints], Any] = False,
-        pay: Pay = Pay(),
+        pay: Pay | None = None,
     ) -> None:
         self.config = config or FlappyConfig()
         self.physics = Physics.of(self.config)
@@ -351,6 +351,7 @@ class FlappyBatch:
         self.autoreset = autoreset
         self._worlds = np.array([self.physics], [(name, np.int64) for name in Physics._fields])  # numba takes it fastest so
         self._limit = MAX_TICK + 1 if self.max_ticks is None else self.max_ticks
+        pay = pay or Pay()
         self._pay = np.array(pay.ticks, np.float64), float(pay.pipe)
         given = _checked(seeds)
         self.num_games = len(given)

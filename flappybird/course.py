@@ -7,6 +7,7 @@ and nothing accumulates, so every engine that reads this timetable sees the same
 from __future__ import annotations
 
 from functools import lru_cache
+from numbers import Integral
 from typing import NamedTuple
 
 from flappybird.config import FlappyConfig
@@ -254,7 +255,8 @@ def gap_height(config: FlappyConfig, number: int) -> int:
 
 
 def check_seed(seed: object) -> int:
-    """Return `seed`. Raises ConfigError where it is not a whole number from 0 to `MAX_SEED`."""
-    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
+    """Return `seed` as an int, also one of numpy's. Raises ConfigError where it is no whole number from 0 to `MAX_SEED`."""
+    whole = int(seed) if not isinstance(seed, bool) and isinstance(seed, Integral) else -1
+    if not 0 <= whole <= MAX_SEED:
         raise ConfigError(f"seed = {show(seed)}: must be a whole number from 0 to {MAX_SEED}")
-    return seed
+    return whole

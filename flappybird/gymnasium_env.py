@@ -141,7 +141,7 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
             ConfigError: the seed is none, an option is unknown, or no living bird can be in the state.
         """
         _check_options(options, "state")
-        seed = None if seed is None else _checked_seed(seed)
+        seed = None if seed is None else check_seed(seed)
         super().reset(seed=seed)
         if seed is None:
             seed = int(self.np_random.integers(GYMNASIUM_SEEDS.start, GYMNASIUM_SEEDS.stop))
@@ -327,11 +327,13 @@ class FlappyBirdVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int64], NDAr
         """The course that each game shall have, None where it is drawn."""
         if seed is None:
             return [None] * self.num_envs
-        if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str | bytes) and np.ndim(seed) == 1:
+        if isinstance(seed, np.ndarray):
+            seed = seed.tolist()
+        if isinstance(seed, list | tuple | range):
             if len(seed) != self.num_envs:
                 raise ConfigError(f"seed: {len(seed)} seeds given for {self.num_envs} games")
-            return [None if one is None else _checked_seed(one) for one in seed]
-        first = _checked_seed(seed)
+            return [None if one is None else check_seed(one) for one in seed]
+        first = check_seed(seed)
         same = next(seeds for seeds in SEED_RANGES if first in seeds)
         if first + self.num_envs > same.stop:
             raise ConfigError(
@@ -392,10 +394,6 @@ def _check_options(options: Any, name: str) -> None:
             raise ConfigError(f"options: {unknown_name(key, (name,), 'an option of this reset')}")
 
 
-def _checked_seed(seed: Any) -> int:
-    return check_seed(int(seed) if isinstance(seed, np.integer) else seed)
-
-
 def _checked_size(size: Any) -> tuple[int, int]:
     try:
         width, height = map(index, size)
@@ -417,9 +415,13 @@ def _checked_state(course: Course, state: Any, max_turns: int | None) -> State:
         raise ConfigError(f"state: tick = {tick}: must be from 0 to {last}, before the tick limit")
     low, high, _ = course.band(tick)
     if not low <= y <= high:
-        raise ConfigError(f"state: y = {y}: must be from {low} to {high} units at tick {tick} of course {course.seed}, or it is a crash")
+        raise ConfigError(
+            f"state: y = {y}: must be from {low} to {high} units at tick {tick} of course {course.seed}, or it is a crash"
+        )
     if abs(velocity) > speed:
-        raise ConfigError(f"state: velocity = {velocity}: must be from {-speed} to {speed} units per tick, the fastest of this world")
+        raise ConfigError(
+            f"state: velocity = {velocity}: must be from {-speed} to {speed} units per tick, the fastest of this world"
+        )
     return State(tick, y, velocity)
 
 

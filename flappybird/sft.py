@@ -31,7 +31,6 @@ from flappybird.text import Status, read_reply, system_prompt
 from flappybird.units import from_text, to_text
 from flappybird.views import card
 
-
 TRIES = 20
 """Games that are tried for each one asked for: a policy that crashes more often than that demonstrates nothing."""
 

@@ -202,7 +202,7 @@ class Course:
         self.config = config
         self.seed = check_seed(seed)
         self.physics = Physics.of(config)
-        self._key = course_key(seed)
+        self._key = course_key(self.seed)
 
     def __repr__(self) -> str:
         return f"Course(seed={self.seed}, config={self.config.changed()})"

@@ -34,7 +34,7 @@ protocol: rules | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
 runs: run | check results traces resume | load | __init__
-system: signals | files command
+system: signals install | files command
 """
 """The floors within a wing."""
 
@@ -154,5 +154,5 @@ def test_without_the_classic_api_one_line_says_what_to_install(tmp_path):
         "try: flappybird.load_environment()\nexcept ImportError as error: print(error)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert "pip install 'flappybird[classic]'" in told.stdout
+    assert "the extra [classic] brings it" in told.stdout
     assert told.stdout.count("\n") == 1

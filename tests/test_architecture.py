@@ -34,7 +34,7 @@ protocol: rules | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
 runs: run | check results traces resume | load | __init__
-system: signals | files command install network
+system: signals install network | files command
 """
 """The floors within a wing."""
 

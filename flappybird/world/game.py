@@ -63,6 +63,15 @@ class State(NamedTuple):
     velocity: int = 0
 
 
+def move(y: int, velocity: int, tap: bool, jump: int, gravity: int) -> tuple[int, int]:
+    """Return the bird's y and velocity after one tick: it flaps or falls, and moves.
+
+    y, in units, and velocity, jump and gravity, in units per tick, up is positive. Every engine moves birds by this.
+    """
+    velocity = jump if tap else velocity + gravity
+    return y + velocity, velocity
+
+
 class FlappyGame:
     """One game, from its first tick to a crash or its tick limit.
 
@@ -119,8 +128,8 @@ class FlappyGame:
             raise GameOver(f"the game has ended ({self.outcome}); make a new one to play on")
 
         # The bird flaps or falls, and moves.
-        velocity = self._velocity = self._jump if tap else self._velocity + self._gravity
-        y = self._y = self._y + velocity
+        y, self._velocity = move(self._y, self._velocity, tap, self._jump, self._gravity)
+        self._y = y
 
         # Pipes move, leave, appear: where each stands follows from its age, so the clock is all there is to move.
         tick = self.tick = self.tick + 1

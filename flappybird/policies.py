@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from flappybird.course import Course, Physics
 from flappybird.errors import ConfigError, unknown_name
 from flappybird.game import FlappyGame, State
 from flappybird.observation import Observation
-from flappybird.solver import Survival, affordable
+from flappybird.solver import Survival, affordable, remembered
 from flappybird.units import to_text
 
 FAR = 300
@@ -26,8 +25,11 @@ FAR = 300
 MAX_WORK, MAX_BITS = 4_000_000_000, 160_000_000
 """What the planner spends on one search at the most, see `solver.affordable`: about a tenth of a second, and 20 MB."""
 
-LARGE_BITS = 4_000_000
-"""Searches that keep more than this (half a megabyte; at the card's defaults it is 3 kB) are remembered for less long."""
+MOST_SEARCHES = 4
+"""The most searches that one plan is worth: what can be seen now, what may come when a new pipe is due, and what leaves the screen."""
+
+REMEMBERED = 32_000_000
+"""How much memory searches may take from one turn to the next; bytes. At the card's defaults one takes 4 kB."""
 
 
 class Decision(NamedTuple):
@@ -72,12 +74,13 @@ def make_policy(name: str, config: FlappyConfig, seed: int | None = None) -> Pol
 
 def plan(policy: Policy, seen: Observation, config: FlappyConfig, ticks: int) -> tuple[tuple[bool, ...], str]:
     """Return what `policy` would do in the next `ticks` ticks as far as can be seen now, and its thought of the first."""
-    first = decision = policy(seen)
-    taps = [decision.tap]
+    first = policy(seen)
+    taps = [first.tap]
+    if isinstance(policy, Explained):
+        return policy.taps(seen, first.tap, ticks), first.thought
     while len(taps) < ticks:
         seen = imagine(seen, taps[-1], config)
-        decision = policy(seen)
-        taps.append(decision.tap)
+        taps.append(policy(seen).tap)
     return tuple(taps), first.thought
 
 
@@ -109,12 +112,12 @@ def chance(config: FlappyConfig, seed: int | None = None) -> Policy:
 
 def heuristic(config: FlappyConfig, seed: int | None = None) -> Policy:
     """Waits while one later flap still carries the bird on, and flaps when now is the last good moment."""
-    return _explained(config, flap_late)
+    return Explained(config, flap_late)
 
 
 def planner(config: FlappyConfig, seed: int | None = None) -> Policy:
     """Exact search: never does what cannot be survived on the pipes in sight, as long as anything can."""
-    return _explained(config, search)
+    return Explained(config, search)
 
 
 class Choice(NamedTuple):
@@ -178,16 +181,32 @@ CHOICES: dict[str, Callable[[Sight, State], Choice]] = {"heuristic": flap_late, 
 """How those policies choose that know what they do, by name."""
 
 
-def _explained(config: FlappyConfig, choose: Callable[[Sight, State], Choice]) -> Policy:
-    """Return the policy that makes these choices and gives the numbers with the reason."""
-    physics = Physics.of(config)
+class Explained:
+    """A policy that makes these choices and gives the numbers with the reason."""
 
-    def decide(seen: Observation) -> Decision:
-        sight = Sight.of(seen, physics)
-        tap, why = choose(sight, State(seen.tick, seen.y, seen.velocity))
-        return Decision(tap, f"{_aim(seen, sight)} {_after(seen, tap, physics)}: {why}.")
+    def __init__(self, config: FlappyConfig, choose: Callable[[Sight, State], Choice]) -> None:
+        self.config, self.physics, self.choose = config, Physics.of(config), choose
 
-    return decide
+    def __call__(self, seen: Observation) -> Decision:
+        """Decide the next tick."""
+        sight = Sight.of(seen, self.physics)
+        tap, why = self.choose(sight, State(seen.tick, seen.y, seen.velocity))
+        return Decision(tap, f"{_aim(seen, sight)} {_after(seen, tap, self.physics)}: {why}.")
+
+    def taps(self, seen: Observation, first: bool, ticks: int) -> tuple[bool, ...]:
+        """Return what it does in `ticks` ticks, `first` in the first of them; it searches `MOST_SEARCHES` times at the most."""
+        taps, until = [first], seen.tick + ticks - 1
+        known: Sight | None = None
+        survival: Survival | None = None
+        searches = 0
+        while len(taps) < ticks:
+            seen = imagine(seen, taps[-1], self.config)
+            sight, state = Sight.of(seen, self.physics, until), State(seen.tick, seen.y, seen.velocity)
+            if self.choose is search and not (known and known.holds(sight)):
+                survival = sight.survival(state) if searches < MOST_SEARCHES else None
+                known, searches = sight, searches + 1
+            taps.append((search(sight, state, survival) if survival else flap_late(sight, state)).tap)
+        return tuple(taps)
 
 
 POLICIES: dict[str, Callable[[FlappyConfig, int | None], Policy]] = {
@@ -245,8 +264,8 @@ class Sight(NamedTuple):
     """The tick from which on all this can have been seen: the same pipes, and none of them passed."""
 
     @classmethod
-    def of(cls, seen: Observation, physics: Physics) -> Sight:
-        """Return what `seen` shows, under the rules of `physics`."""
+    def of(cls, seen: Observation, physics: Physics, until: int = 0) -> Sight:
+        """Return what `seen` shows, under the rules of `physics`; `until` is the last tick of the plan that it is imagined in."""
         # An observation may be made up: no pipe can stand where none has appeared yet.
         pipes = [((physics.world_w - x) // physics.speed, gap_y) for x, gap_y in seen.pipes if x <= physics.world_w]
         coming = [(age, gap_y) for age, gap_y in pipes if age < physics.pass_age]
@@ -255,7 +274,7 @@ class Sight(NamedTuple):
             height = seen.gap_height if index == 0 else physics.gap_height(seen.score + index)
             ahead.append((seen.tick - age, gap_y, height))
         newest = seen.tick - min(pipes)[0] if pipes else None
-        return cls._from(physics, seen.tick, tuple(ahead), newest, seen.score)
+        return cls._from(physics, seen.tick, tuple(ahead), newest, seen.score, max(seen.tick, until))
 
     @classmethod
     def at(cls, course: Course, tick: int) -> tuple[Sight, int]:
@@ -264,15 +283,18 @@ class Sight(NamedTuple):
         ahead = tuple((physics.spawn_tick(number), *course.gap(number)) for number in range(score, newest + 1))
         appeared = physics.spawn_tick(newest)
         on_screen = newest >= 0 and tick - appeared <= physics.last_age
-        sight = cls._from(physics, tick, ahead, appeared if on_screen else None, score)
+        sight = cls._from(physics, tick, ahead, appeared if on_screen else None, score, tick)
         changes = (physics.spawn_tick(newest + 1), physics.spawn_tick(score) + physics.pass_age)
         return sight, min(changes) if on_screen and appeared + physics.last_age >= min(changes) else tick + 1
 
     @classmethod
-    def _from(cls, physics: Physics, tick: int, ahead: tuple[tuple[int, int, int], ...], newest: int | None, score: int) -> Sight:
-        # The next pipe cannot appear before the interval is over; before the first one, not before the next tick.
-        appears = max(tick + 1, newest + physics.interval) if newest is not None else max(tick + 1, physics.first_spawn)
-        last = min(appears + physics.enter_age - 1, (ahead[0][0] if ahead else tick) + physics.pass_age + FAR)
+    def _from(
+        cls, physics: Physics, tick: int, ahead: tuple[tuple[int, int, int], ...], newest: int | None, score: int, until: int
+    ) -> Sight:
+        # The next pipe cannot appear before the interval is over; where it could have by now, not before all that is imagined is.
+        due = newest + physics.interval if newest is not None else physics.first_spawn
+        appears = due if due > tick else until + 1
+        last = min(appears + physics.enter_age - 1, (ahead[0][0] if ahead else until) + physics.pass_age + FAR)
         if ahead:
             # Since the newest of the pipes appeared and the one before the next was passed.
             passed = ahead[0][0] - physics.interval + physics.pass_age if score else 0
@@ -310,19 +332,14 @@ class Sight(NamedTuple):
         grid = 0 if state.y % step == 0 and state.velocity % step == 0 else gcd(state.y, state.velocity)
         # One solution serves all ticks that see the same.
         first, ticks = self.since + 1, self.last - self.since
-        if affordable(self.physics, ticks, grid, most=MAX_WORK, bits=LARGE_BITS):
-            return _survival(self, first, grid)
         if affordable(self.physics, ticks, grid, most=MAX_WORK, bits=MAX_BITS):
-            return _large_survival(self, first, grid)
+            return _survival(self, first, grid)
         return None
 
 
-def _solve(sight: Sight, first: int, grid: int) -> Survival:
+@remembered(REMEMBERED)
+def _survival(sight: Sight, first: int, grid: int) -> Survival:
     return Survival(sight.physics, sight.bands(first, sight.last), first, grid)
-
-
-_survival = lru_cache(maxsize=2048)(_solve)
-_large_survival = lru_cache(maxsize=16)(_solve)
 
 
 def _hop(physics: Physics) -> int:

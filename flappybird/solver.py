@@ -8,9 +8,14 @@ tick along it can be answered by a TAP that is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import gcd
+from threading import Lock
+from typing import ParamSpec
+
+from cachetools import LRUCache, cached
 
 from flappybird.course import Course, Physics
 from flappybird.errors import TooMuchWork
@@ -54,6 +59,8 @@ class Survival:
         # Bit i of a set stands for y = (i + base) * grid.
         self._base = -(-physics.low // self._grid)
         self._tapped = self._solve()
+        self.size = sum(map(sys.getsizeof, self._tapped)) + sys.getsizeof(bands) + 8 * len(bands)
+        """About how much memory this takes; bytes."""
 
     @classmethod
     def of(cls, course: Course, last: int) -> Survival:
@@ -131,7 +138,18 @@ def affordable(physics: Physics, ticks: int, grid: int = 0, *, most: int = MAX_W
     return through <= most and kept <= bits
 
 
-@lru_cache(maxsize=256)
+P = ParamSpec("P")
+
+
+def remembered(most: int) -> Callable[[Callable[P, Survival]], Callable[P, Survival]]:
+    """Return a decorator that keeps what a function solved last, as long as all of it takes no more than `most` bytes.
+
+    A solution takes from 3 kB in the card's world to 100 MB in the finest, so that counting them would bound nothing.
+    """
+    return cached(LRUCache(most, getsizeof=lambda solved: solved.size), lock=Lock())
+
+
+@lru_cache(maxsize=32)  # up to 400 kB each
 def _falls(physics: Physics, ticks: int) -> list[int]:
     """Velocities 0, 1, … ticks after a TAP, up to where a bird has crossed the whole world or the ticks end."""
     velocities = [physics.jump]

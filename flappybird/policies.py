@@ -26,7 +26,7 @@ MAX_WORK, MAX_BITS = 4_000_000_000, 160_000_000
 """What the planner spends on one search at the most, see `solver.affordable`: about a tenth of a second, and 20 MB."""
 
 MOST_SEARCHES = 4
-"""The most searches that one plan is worth: what can be seen now, what may come when a new pipe is due, and what leaves the screen."""
+"""The most searches for one plan: on what is seen now, from when a new pipe is due, and where pipes leave the screen."""
 
 REMEMBERED = 32_000_000
 """How much memory searches may take from one turn to the next; bytes. At the card's defaults one takes 4 kB."""

@@ -1,4 +1,4 @@
-"""Door: the built-in policies behind an OpenAI-compatible endpoint, for runs without a key and without a network.
+"""Door: the built-in policies, or anybody's function, behind an OpenAI-compatible endpoint; no key and no network.
 
 The `model` of a request picks the policy; it answers the last observation in the messages under the rules that the system
 prompt states. Nothing is kept between requests, so any number of conversations run at once and their order does not matter.
@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import json
-import random
-import re
+import os
 import socket
 import sys
 import time
-import uuid
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from collections.abc import Coroutine, Sequence
+from typing import Any, Literal
 
 import h11
 import uvicorn
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.json_schema import models_json_schema
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -30,21 +26,17 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from flappybird import __version__
-from flappybird.config import FlappyConfig, one_line
+from flappybird.answers import Batched, Options, ReplyFunction, answer
+from flappybird.chat import ChatRequest, Error, Refusal, Reply, ReplyError, completion, events, read_request
 from flappybird.errors import ConfigError, show, unknown_name
-from flappybird.observation import read_observation
-from flappybird.policies import POLICIES, make_policy, plan, write_reply
+from flappybird.policies import POLICIES
 from flappybird.signals import held
-from flappybird.text import content_text, read_config, read_ticks
 
 DEFAULT_PORT = 8765
 """The port that `configs/endpoints.toml` names."""
 
-MAX_BODY = 32_000_000
+MAX_BODY = 8_000_000
 """The largest request body that is read; bytes. A conversation of 10,000 turns fits."""
-
-LONG_TEXT = 200_000
-"""Texts of more characters than this are counted beside the event loop, so that nobody waits for them."""
 
 BODY_SECONDS = 30.0
 """How long a client may take to send a request."""
@@ -52,143 +44,30 @@ BODY_SECONDS = 30.0
 IDLE_SECONDS = 60
 """How long a connection may stay open with nothing asked on it."""
 
+SLOW_SECONDS = 30.0
+"""How long a client may leave an answer unread."""
+
+HALF_SECONDS = 10.0
+"""How long a client that has closed its side of the connection still gets an answer; nobody may be there to read it."""
+
 LINGER_SECONDS = 1.0
 """How long a connection that was refused stays open for the rest of what the client was sending."""
 
-MAX_CHOICES = 128
-
-
-# --- what a client may ask for ------------------------------------------------------------------------------------
-
-
-class Message(BaseModel):
-    """One message of a conversation."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-    role: str
-    content: str | list[Any] | None = None
-
-
-class StreamOptions(BaseModel):
-    """Options of a streamed answer."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-    include_usage: bool | None = None
-
-
-def _whole(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-WHOLE = BeforeValidator(_whole)
-"""Reads a whole number as JSON has it, where 3.0 is one too."""
-
-
-class ChatRequest(BaseModel):
-    """The fields of a chat completion request that matter here; unknown ones are ignored, and null is as good as absent."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-    model: str
-    messages: Annotated[list[Message], Field(min_length=1)]
-    n: Annotated[int, Field(ge=1, le=MAX_CHOICES), WHOLE] | None = None
-    stop: str | list[str] | None = None
-    max_tokens: Annotated[int, Field(ge=1), WHOLE] | None = None
-    max_completion_tokens: Annotated[int, Field(ge=1), WHOLE] | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    seed: Annotated[int, WHOLE] | None = None
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a policy answers: `planner:malformed=0.05,latency=0.2,seed=7` after its name, or flags for all."""
-
-    latency: float = 0.0
-    """Seconds that each answer takes."""
-    malformed: float = 0.0
-    """Share of answers that are spoilt, to practise on."""
-    seed: int | None = None
-    """Makes `random` and the spoilt answers repeatable: the same conversation then always gets the same answer."""
-
-    def with_suffix(self, suffix: str) -> Options:
-        """Return these options with those of a name suffix laid over them. Raises ConfigError for a bad one."""
-        given: dict[str, Any] = {"latency": self.latency, "malformed": self.malformed, "seed": self.seed}
-        for part in suffix.split(","):
-            name, _, value = part.partition("=")
-            if name not in given:
-                raise ConfigError(unknown_name(name, given, "an option of a policy"))
-            try:
-                given[name] = int(value) if name == "seed" else float(value)
-            except ValueError:
-                raise ConfigError(f"{name} = {show(value)}: must be a number") from None
-        return Options(**given)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.latency <= 3600:
-            raise ConfigError(f"latency = {self.latency}: must be from 0 to 3600 seconds")
-        if not 0 <= self.malformed <= 1:
-            raise ConfigError(f"malformed = {self.malformed}: must be a share from 0 to 1")
-
-
 # --- what it answers ----------------------------------------------------------------------------------------------
-
-_SPOILT = (
-    "I think the bird should flap now.",
-    "<THINK>{thought}</THINK>",
-    "<THINK>{thought}</THINK>\n<ACTIONS>[FLAP]</ACTIONS>",
-    "<THINK>{thought}</THINK>\n<ACTIONS>TAP</ACTIONS>",
-    "<ACTION>[TAP]</ACTION>",
-    "<THINK>{thought}",
-)
-"""Faults that real models make, one of which takes the place of a spoilt answer."""
-
-
-def answer(policy: str, options: Options, messages: list[Message], seed: int | None = None) -> str:
-    """Return what `policy` replies to a conversation."""
-    texts = [content_text(message.content) for message in messages]
-    last = next((text for text in reversed(texts) if "<FLAPPY id=" in text), "")
-    seen = read_observation(last)
-    if seen is None:
-        return write_reply((False,), "There is no observation here to act on.")
-    prompt = "\n".join(text for message, text in zip(messages, texts, strict=True) if message.role in ("system", "developer"))
-    config = read_config(prompt) or FlappyConfig()
-    ticks = read_ticks(prompt)
-    seed = options.seed if seed is None else seed
-    taps, thought = plan(make_policy(policy, config, seed), seen, config, ticks)
-    dice = random.SystemRandom() if seed is None else random.Random(f"spoil/{seed}/{seen}")
-    if dice.random() < options.malformed:
-        return dice.choice(_SPOILT).format(thought=thought)
-    return write_reply(taps, thought)
-
-
-_TOKEN = re.compile(r"\w{1,6}|[^\w\s]|\n")
-
-
-def count_tokens(text: str) -> int:
-    """Return about how many tokens `text` has: a stand-in for a model's tokenizer, close to it for English."""
-    return sum(1 for _ in _TOKEN.finditer(text))
-
-
-def _limited(text: str, stops: list[str], limit: int | None) -> tuple[str, str]:
-    """Return `text` up to the first stop sequence and the token limit, and the finish reason."""
-    ends = [end for stop in stops if stop and (end := text.find(stop)) >= 0]
-    reason = "stop"
-    if ends:
-        text = text[: min(ends)]
-    if limit is not None:
-        tokens = list(_TOKEN.finditer(text))
-        if len(tokens) > limit:
-            text, reason = text[: tokens[limit - 1].end()], "length"
-    return text, reason
 
 
 class PolicyServer:
-    """The endpoint's routes; `app` is an ASGI application."""
+    """The endpoint's routes; `app` is an ASGI application.
 
-    def __init__(self, options: Options = Options()) -> None:
+    Args:
+        options: how policies answer, where a model's name says nothing else.
+        reply: answers instead of the policies, whatever model is asked for.
+    """
+
+    def __init__(self, options: Options = Options(), reply: ReplyFunction | None = None) -> None:
         self.options = options
+        self.reply = Batched(reply) if reply else None
+        self.offers = [getattr(reply, "__name__", "model")] if reply else list(POLICIES)
         self.app = Starlette(
             routes=[
                 Route("/", self.about),
@@ -197,7 +76,7 @@ class PolicyServer:
                 Route("/v1/models/{model:path}", self.model),
                 Route("/v1/chat/completions", self.complete, methods=["POST"]),
             ],
-            exception_handlers={HTTPException: _http_error, Exception: _our_fault},
+            exception_handlers={Refusal: _refused, HTTPException: _http_error, Exception: _our_fault},
         )
 
     async def about(self, request: Request) -> Response:
@@ -210,198 +89,163 @@ class PolicyServer:
         return JSONResponse(openapi())
 
     async def models(self, request: Request) -> Response:
-        """List the policies."""
-        return JSONResponse({"object": "list", "data": [_card(name) for name in POLICIES]})
+        """List the models."""
+        return JSONResponse({"object": "list", "data": [_card(name) for name in self.offers]})
 
     async def model(self, request: Request) -> Response:
-        """Tell of one policy."""
-        try:
-            self._pick(request.path_params["model"])
-        except ConfigError as error:
-            return _error(404, str(error), "model_not_found", "model")
+        """Describe one model."""
+        self._pick(request.path_params["model"])
         return JSONResponse(_card(request.path_params["model"]))
 
     async def complete(self, request: Request) -> Response:
         """Answer a conversation."""
         body = await _body(request)
-        if isinstance(body, Response):
-            return body
-        try:
-            asked = ChatRequest.model_validate(body)
-        except ValidationError as error:
-            field = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"])
-            return _error(400, one_line(error), "invalid_value", field or None)
-        try:
-            policy, options = self._pick(asked.model)
-        except ConfigError as error:
-            return _error(404, str(error), "model_not_found", "model")
+        work = self._complete(body)
+        del body  # what was sent is kept no longer than it takes to answer it
+        return await _while_there(request, work)
 
-        stops = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
-        limit = asked.max_completion_tokens or asked.max_tokens
-        await asyncio.sleep(options.latency)
-        choices = []
-        for _ in range(asked.n or 1):
-            choices.append(_limited(answer(policy, options, asked.messages, asked.seed), stops, limit))
-            await asyncio.sleep(0)  # others have their turn in between
-        prompt = 0
-        for message in asked.messages:
-            text = content_text(message.content)
-            prompt += await asyncio.to_thread(count_tokens, text) if len(text) > LONG_TEXT else count_tokens(text)
-        written = sum(count_tokens(text) for text, _ in choices)
-        usage = {"prompt_tokens": prompt, "completion_tokens": written, "total_tokens": prompt + written}
-        head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": asked.model}
-        if asked.stream:
-            with_usage = asked.stream_options is not None and bool(asked.stream_options.include_usage)
-            return StreamingResponse(_events(head, choices, usage if with_usage else None), media_type="text/event-stream")
-        return JSONResponse(
-            {
-                **head,
-                "object": "chat.completion",
-                "choices": [
-                    {
-                        "index": index,
-                        "message": {"role": "assistant", "content": text, "refusal": None},
-                        "logprobs": None,
-                        "finish_reason": reason,
-                    }
-                    for index, (text, reason) in enumerate(choices)
-                ],
-                "usage": usage,
-            }
-        )
+    async def _complete(self, body: bytes) -> Response:
+        started = time.monotonic()
+        asked = await asyncio.to_thread(read_request, body)
+        del body
+        policy, options = self._pick(asked.model)
+        if self.reply:
+            try:
+                replies = await asyncio.gather(*(self.reply(asked.messages) for _ in range(asked.n or 1)))
+            except ReplyError as error:
+                print(f"flappybird: {error}", file=sys.stderr)
+                raise Refusal(500, str(error), "reply_failed") from None
+        else:
+            said = await asyncio.to_thread(answer, policy, options, asked.messages, asked.seed, asked.n or 1)
+            replies = [Reply(text) for text in said]
+        answered = await asyncio.to_thread(completion, asked, replies)
+        with_usage = asked.stream_options is not None and bool(asked.stream_options.include_usage)
+        stream = asked.stream
+        del asked
+        await asyncio.sleep(started + options.latency - time.monotonic())
+        if stream:
+            return StreamingResponse(events(answered, with_usage), media_type="text/event-stream")
+        return JSONResponse(answered)
 
     def _pick(self, model: str) -> tuple[str, Options]:
-        """Return policy and options that a model name means. Raises ConfigError where it means none."""
+        """Return policy and options that a model name means. Raises Refusal where it means none."""
+        if self.reply:
+            return model, self.options
         name, colon, suffix = model.partition(":")
-        if name not in POLICIES:
-            raise ConfigError(unknown_name(name, POLICIES, "a policy of this server"))
-        return name, self.options.with_suffix(suffix) if colon else self.options
+        try:
+            if name not in POLICIES:
+                raise ConfigError(unknown_name(name, POLICIES, "a policy of this server"))
+            return name, self.options.with_suffix(suffix) if colon else self.options
+        except ConfigError as error:
+            raise Refusal(404, str(error), "model_not_found", "model") from None
 
 
-async def _events(head: dict[str, Any], choices: list[tuple[str, str]], usage: dict[str, int] | None) -> AsyncIterator[str]:
-    def event(data: dict[str, Any]) -> str:
-        return f"data: {json.dumps({**head, 'object': 'chat.completion.chunk', **data})}\n\n"
-
-    def piece(index: int, delta: dict[str, Any], reason: str | None = None) -> str:
-        return event({"choices": [{"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}]})
-
-    for index, (text, reason) in enumerate(choices):
-        yield piece(index, {"role": "assistant", "content": ""})
-        for word in re.findall(r"\S+\s*|\s+", text):
-            yield piece(index, {"content": word})
-        yield piece(index, {}, reason)
-    if usage is not None:
-        yield event({"choices": [], "usage": usage})
-    yield "data: [DONE]\n\n"
-
-
-async def _body(request: Request) -> Any:
-    """Return the JSON object that was sent, or the response that says why it cannot be read."""
+async def _body(request: Request) -> bytes:
+    """Return what was sent. Raises Refusal where it is too much or takes too long."""
     chunks, size = [], 0
-    too_large = _error(413, f"the body is larger than {MAX_BODY} bytes", "body_too_large", close=True)
+    too_large = Refusal(413, f"the body is larger than {MAX_BODY} bytes", "body_too_large", close=True)
     if int(request.headers.get("content-length", "0")) > MAX_BODY:  # digits, or the protocol had refused them
-        return too_large
+        raise too_large
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for chunk in request.stream():
                 chunks.append(chunk)
                 size += len(chunk)
                 if size > MAX_BODY:
-                    return too_large
+                    raise too_large
     except TimeoutError:
-        return _error(408, f"the body did not arrive within {BODY_SECONDS:g} seconds", "timeout", close=True)
+        raise Refusal(408, f"the body did not arrive within {BODY_SECONDS:g} seconds", "timeout", close=True) from None
     except ClientDisconnect:
-        return Response(status_code=400)
+        raise Refusal(400, "the client has gone", "gone") from None
+    return b"".join(chunks)
+
+
+async def _while_there(request: Request, work: Coroutine[Any, Any, Response]) -> Response:
+    """Return what `work` does, which ends when the client goes away."""
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, going = asyncio.create_task(work), asyncio.create_task(gone())
     try:
-        body = json.loads(b"".join(chunks))
-    except (ValueError, RecursionError) as error:
-        return _error(400, f"the body is not JSON: {error}", "invalid_json")
-    return body if isinstance(body, dict) else _error(400, "the body must be a JSON object", "invalid_json")
+        await asyncio.wait((working, going), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else Response(status_code=400)  # which nobody reads
+    finally:
+        working.cancel()
+        going.cancel()
 
 
 def _card(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "flappybird"}
 
 
-def _error(status: int, message: str, code: str, param: str | None = None, close: bool = False) -> Response:
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    body = {"error": {"message": message, "type": kind, "code": code, "param": param}}
-    return JSONResponse(body, status_code=status, headers={"connection": "close"} if close else None)
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)
+    return _response(error)
+
+
+def _response(refusal: Refusal) -> Response:
+    return JSONResponse(refusal.body, refusal.status, {"connection": "close"} if refusal.close else None)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    told = f"{request.method} {show(request.url.path, 200)[1:-1]}: " + (
-        "no such path" if status == 404 else "not with this method"
-    )
-    response = _error(status, told, "not_found" if status == 404 else "method_not_allowed")
+    path = request.url.path
+    why, code = ("no such path", "not_found") if status == 404 else ("not with this method", "method_not_allowed")
+    for known in ("/v1/chat/completions", "/v1/models"):
+        if status == 404 and path.rstrip("/").endswith(known.removeprefix("/v1")):
+            why = f"no such path; did you mean {known}? The base URL of a client ends in /v1"
+    response = _response(Refusal(status, f"{request.method} {show(path, 200)[1:-1]}: {why}", code))
     response.headers.update(getattr(error, "headers", None) or {})
     return response
 
 
 async def _our_fault(request: Request, error: Exception) -> Response:
-    return _error(500, f"{type(error).__name__}: {error}", "internal_error")
+    return _response(Refusal(500, f"{type(error).__name__}: {error}", "internal_error"))
 
 
 def openapi() -> dict[str, Any]:
-    """Return the server's OpenAPI description."""
-    schema = ChatRequest.model_json_schema(ref_template="#/components/schemas/{model}")
-    schemas = {**schema.pop("$defs", {}), "ChatRequest": schema, "Error": _ERROR_SCHEMA}
+    """Return the server's OpenAPI description, made from the models that read requests and write errors."""
+    models: list[tuple[Any, Literal["validation"]]] = [(ChatRequest, "validation"), (Error, "validation")]
+    refer = "#/components/schemas/"
+    _, schemas = models_json_schema(models, ref_template=refer + "{model}")
+    failed = {"description": "Error", "content": {"application/json": {"schema": {"$ref": refer + "Error"}}}}
 
-    def responses(*codes: int) -> dict[str, Any]:
-        error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-        told = {200: {"description": "OK", "content": {"application/json": {}}}}
-        return {str(code): told.get(code, {"description": "Error", "content": error}) for code in codes}
+    def responses(*codes: int, ok: Sequence[str] = ("application/json",)) -> dict[str, Any]:
+        return {"200": {"description": "OK", "content": {kind: {} for kind in ok}}} | {str(code): failed for code in codes}
 
-    body = {"required": True, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ChatRequest"}}}}
-    chat_ok = {"description": "OK", "content": {"application/json": {}, "text/event-stream": {}}}
+    asked = {"required": True, "content": {"application/json": {"schema": {"$ref": refer + "ChatRequest"}}}}
     name = {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}
+    answered = responses(400, 404, 408, 413, 500, ok=("application/json", "text/event-stream"))
     return {
         "openapi": "3.1.0",
         "info": {"title": "flappybird policy server", "version": __version__},
         "paths": {
-            "/": {"get": {"responses": responses(200)}},
-            "/openapi.json": {"get": {"responses": responses(200)}},
-            "/v1/models": {"get": {"responses": responses(200)}},
-            "/v1/models/{model}": {"get": {"parameters": [name], "responses": responses(200, 404)}},
-            "/v1/chat/completions": {
-                "post": {"requestBody": body, "responses": {**responses(400, 404, 408, 413), "200": chat_ok}}
-            },
+            "/": {"get": {"responses": responses()}},
+            "/openapi.json": {"get": {"responses": responses()}},
+            "/v1/models": {"get": {"responses": responses()}},
+            "/v1/models/{model}": {"get": {"parameters": [name], "responses": responses(404)}},
+            "/v1/chat/completions": {"post": {"requestBody": asked, "responses": answered}},
         },
-        "components": {"schemas": schemas},
+        "components": {"schemas": schemas["$defs"]},
     }
-
-
-_ERROR_SCHEMA = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["message", "type", "code"],
-            "properties": {
-                "message": {"type": "string"},
-                "type": {"type": "string"},
-                "code": {"type": "string"},
-                "param": {"type": ["string", "null"]},
-            },
-        }
-    },
-}
 
 
 # --- how it is run ------------------------------------------------------------------------------------------------
 
 
-class _Impatient(H11Protocol):
-    """HTTP/1.1 that also closes a connection on which nothing was ever asked, or a request only begun, and refuses in JSON."""
+class Connection(H11Protocol):
+    """HTTP/1.1 with what uvicorn has no setting for: who is given up, who still gets an answer, and refusals in JSON."""
+
+    refused = ended = False
+    """Whether the connection only waits for the client to hear why it ends; whether the client has nothing more to send."""
+    unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # Also closed if nothing is ever asked.
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
-
-    refused = False
-    """Whether the connection only waits for the client to hear why it ends."""
 
     def data_received(self, data: bytes) -> None:
         if self.refused:
@@ -413,10 +257,31 @@ class _Impatient(H11Protocol):
         if waiting is not None and begun and self.timeout_keep_alive_task is None:
             self.timeout_keep_alive_task = self.loop.call_at(waiting.when(), self.timeout_keep_alive_handler)
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Keep a connection whose client has only finished sending open for the answers that it waits for."""
+        self.ended = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
+        if self.ended:
+            self.loop.call_later(HALF_SECONDS, self.transport.close)
+        return self.ended
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.ended and self.cycle.response_complete:  # else another request had been sent ahead
+            self.transport.close()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.unread = self.loop.call_later(SLOW_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self.unread:
+            self.unread.cancel()
+
     def send_400_response(self, msg: str) -> None:
-        refused = _error(400, msg, "invalid_request", close=True)
-        head = h11.Response(status_code=400, headers=refused.raw_headers, reason=b"Bad Request")
-        for event in (head, h11.Data(data=bytes(refused.body)), h11.EndOfMessage()):
+        response = _response(Refusal(400, msg, "invalid_request", close=True))
+        head = h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request")
+        for event in (head, h11.Data(data=bytes(response.body)), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         # Closed at once, with more of the request on its way, the connection would be reset, and the answer with it.
         self.refused = True
@@ -425,37 +290,34 @@ class _Impatient(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, host: str, quiet: bool) -> None:
-        super().__init__(config)
-        self.host, self.quiet = host, quiet
-        self.came: Sequence[int] = ()
-        """Signals that came before the server listened for them."""
+    came: Sequence[int] = ()
+    """Signals that came before the server listened for them."""
+    greeting = ""
+    """What is printed once it serves."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.should_exit |= bool(self.came)
-        if not self.quiet and sockets:
-            print(f"serving {', '.join(POLICIES)} on {_url(self.host, sockets[0])} (Ctrl-C stops)", flush=True)
+        if self.greeting:
+            print(self.greeting, flush=True)
 
 
-def _url(host: str, bound: socket.socket) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/v1"
-
-
-def make_server(bound: socket.socket, host: str, options: Options = Options(), quiet: bool = False) -> _Server:
+def make_server(bound: socket.socket, options: Options = Options(), reply: ReplyFunction | None = None) -> _Server:
     """Return a server for the listening socket `bound`; `run(sockets=[bound])` serves until a signal or `should_exit`."""
-    config = uvicorn.Config(
-        PolicyServer(options).app,
-        http=_Impatient,
-        ws="none",
-        lifespan="off",
-        log_level="error",
-        access_log=False,
-        timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=5,
-        backlog=2048,
+    server = PolicyServer(options, reply)
+    return _Server(
+        uvicorn.Config(
+            server.app,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_level="error",
+            access_log=False,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=5,
+            backlog=2048,
+        )
     )
-    return _Server(config, host, quiet)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -465,21 +327,38 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        raise ConfigError(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # names that cannot be encoded are a ValueError
+        why = getattr(error, "strerror", None) or "no such host name"
+        raise ConfigError(f"cannot listen on {show(host)[1:-1]} port {port}: {why}") from None
 
 
-def serve(host: str = "127.0.0.1", port: int = DEFAULT_PORT, options: Options = Options()) -> None:
-    """Serve the policies until Ctrl-C or SIGTERM.
+def serve(
+    host: str = "127.0.0.1", port: int = DEFAULT_PORT, options: Options = Options(), reply: ReplyFunction | None = None
+) -> None:
+    """Serve the policies, or `reply`, until Ctrl-C or SIGTERM.
+
+    Args:
+        host: the address to listen on.
+        port: 0 lets the system choose.
+        options: how policies answer.
+        reply: a function that gets a list of conversations and returns a reply for each, see `answers.ReplyFunction`.
 
     Raises:
-        ConfigError: the address cannot be had.
+        ConfigError: the address cannot be had, or the options are not for `reply`.
         KeyboardInterrupt: after Ctrl-C, when all answers under way have been given.
     """
+    if reply and (options.malformed or options.seed is not None):
+        raise ConfigError("malformed and seed are options of the built-in policies, and --reply answers instead of them")
     with listen(host, port) as bound:
         if not _is_loopback(host):
             print(f"warning: {host} is not a loopback address: anyone who reaches it can use this server", file=sys.stderr)
-        server = make_server(bound, host, options)
+        server = make_server(bound, options, reply)
+        url = f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/v1"
+        runner = "uv run " if "UV" in os.environ else ""  # as the reader types it
+        who, model = (f"{getattr(reply, '__name__', 'a function')}", "NAME") if reply else (", ".join(POLICIES), "heuristic")
+        server.greeting = (
+            f"serving {who} on {url} (Ctrl-C stops)\nevaluate: {runner}vf-eval flappybird -m {model} -b {url} -k ANY"
+        )
         with held() as server.came:  # until it hears of them itself
             server.run(sockets=[bound])
 

@@ -13,11 +13,12 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from flappybird.chat import count_tokens
 from flappybird.config import FlappyConfig
 from flappybird.errors import ConfigError
 from flappybird.game import FlappyGame
 from flappybird.policies import POLICIES
-from flappybird.server import Options, count_tokens, listen, make_server, openapi
+from flappybird.server import Options, listen, make_server, openapi
 from flappybird.text import read_reply, system_prompt
 from tests.conftest import serving
 
@@ -332,7 +333,7 @@ def test_a_taken_or_impossible_address_is_refused_in_one_line():
 
 def test_a_signal_that_came_before_the_server_listened_for_it_stops_it():
     with listen("127.0.0.1", 0) as bound:
-        server = make_server(bound, "127.0.0.1", quiet=True)
+        server = make_server(bound)
         server.came = [signal.SIGTERM]
         server.run(sockets=[bound])  # else it would never end
     assert server.started

@@ -70,9 +70,9 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[str, Any]]]:
     calls: list[list[tuple[str, Any]]] = []
     answer = server.answer
 
-    def listening(policy: str, options: Any, messages: list[Any], seed: int | None = None) -> str:
+    def listening(policy: str, options: Any, messages: list[Any], *more: Any) -> list[str]:
         calls.append([(message.role, message.content) for message in messages])
-        return answer(policy, options, messages, seed)
+        return answer(policy, options, messages, *more)
 
     monkeypatch.setattr(server, "answer", listening)
     return calls
@@ -241,7 +241,7 @@ def test_D12_a_call_that_fails_for_a_passing_reason_is_made_again(monkeypatch):
     answered = []
     answer = server.answer
 
-    def flaky(*args: Any) -> str:
+    def flaky(*args: Any) -> list[str]:
         answered.append(args)
         if len(answered) == 2:
             raise RuntimeError("overloaded")

@@ -22,6 +22,7 @@ from flappybird.episode import MAX_BYTES, Episode, Player
 from flappybird.errors import ConfigError, EpisodeError, missing_api, printable
 from flappybird.files import read_json, write_bytes
 from flappybird.game import Reason
+from flappybird.loopback import spare_loopback
 from flappybird.records import finish
 from flappybird.report import FOLDER
 from flappybird.rollout import Rollout, first_kept
@@ -78,6 +79,7 @@ def load_environment(
     except ConfigError as error:
         raise _refused(error) from None
     pictures.require(checked.rules)
+    spare_loopback()
     if checked.report is None and _under_vf_eval():
         # vf-eval saves below this folder where it exists: made now, runs and reports lie together from the first run on.
         FOLDER.parent.mkdir(parents=True, exist_ok=True)

@@ -38,6 +38,9 @@ DEFAULT_PORT = 8765
 MAX_BODY = 8_000_000
 """The largest request body that is read; bytes. A conversation of 10,000 turns fits."""
 
+SMALL_BODY = 100_000
+"""Requests of fewer bytes are read and counted in a few milliseconds; larger ones in a thread, so that nobody waits for them."""
+
 BODY_SECONDS = 30.0
 """How long a client may take to send a request."""
 
@@ -105,8 +108,8 @@ class PolicyServer:
         return await _while_there(request, work)
 
     async def _complete(self, body: bytes) -> Response:
-        started = time.monotonic()
-        asked = await asyncio.to_thread(read_request, body)
+        started, small = time.monotonic(), len(body) < SMALL_BODY
+        asked = read_request(body) if small else await asyncio.to_thread(read_request, body)
         del body
         policy, options = self._pick(asked.model)
         if self.reply:
@@ -118,7 +121,7 @@ class PolicyServer:
         else:
             said = await asyncio.to_thread(answer, policy, options, asked.messages, asked.seed, asked.n or 1)
             replies = [Reply(text) for text in said]
-        answered = await asyncio.to_thread(completion, asked, replies)
+        answered = completion(asked, replies) if small else await asyncio.to_thread(completion, asked, replies)
         with_usage = asked.stream_options is not None and bool(asked.stream_options.include_usage)
         stream = asked.stream
         del asked
@@ -290,6 +293,21 @@ class Connection(H11Protocol):
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, policies: PolicyServer) -> None:
+        self.policies = policies
+        config = uvicorn.Config(
+            policies.app,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_level="error",
+            access_log=False,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=5,
+            backlog=2048,
+        )
+        super().__init__(config)
+
     came: Sequence[int] = ()
     """Signals that came before the server listened for them."""
     greeting = ""
@@ -302,22 +320,9 @@ class _Server(uvicorn.Server):
             print(self.greeting, flush=True)
 
 
-def make_server(bound: socket.socket, options: Options = Options(), reply: ReplyFunction | None = None) -> _Server:
-    """Return a server for the listening socket `bound`; `run(sockets=[bound])` serves until a signal or `should_exit`."""
-    server = PolicyServer(options, reply)
-    return _Server(
-        uvicorn.Config(
-            server.app,
-            http=Connection,
-            ws="none",
-            lifespan="off",
-            log_level="error",
-            access_log=False,
-            timeout_keep_alive=IDLE_SECONDS,
-            timeout_graceful_shutdown=5,
-            backlog=2048,
-        )
-    )
+def make_server(options: Options = Options(), reply: ReplyFunction | None = None) -> _Server:
+    """Return a server; `run(sockets=[listening socket])` serves until a signal or `should_exit`."""
+    return _Server(PolicyServer(options, reply))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -327,7 +332,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)
-    except (OSError, ValueError) as error:  # names that cannot be encoded are a ValueError
+    except (OSError, ValueError, TypeError) as error:  # the last two for names that cannot be encoded
         why = getattr(error, "strerror", None) or "no such host name"
         raise ConfigError(f"cannot listen on {show(host)[1:-1]} port {port}: {why}") from None
 
@@ -352,7 +357,7 @@ def serve(
     with listen(host, port) as bound:
         if not _is_loopback(host):
             print(f"warning: {host} is not a loopback address: anyone who reaches it can use this server", file=sys.stderr)
-        server = make_server(bound, options, reply)
+        server = make_server(options, reply)
         url = f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/v1"
         runner = "uv run " if "UV" in os.environ else ""  # as the reader types it
         who, model = (f"{getattr(reply, '__name__', 'a function')}", "NAME") if reply else (", ".join(POLICIES), "heuristic")

@@ -28,6 +28,7 @@ from flappybird.course import Course
 from flappybird.episode import Episode, Player, from_dict
 from flappybird.errors import missing_api
 from flappybird.game import Reason
+from flappybird.loopback import spare_loopback
 from flappybird.records import finish
 from flappybird.rollout import Rollout, Rules, View, first_kept
 from flappybird.settings import ARGUMENTS, Settings, observe, prompt_of
@@ -153,6 +154,7 @@ class FlappyTaskset(vf.Taskset[FlappyTask, FlappyTasksetConfig]):  # type: ignor
         super().__init__(config)
         self.settings = config.settings()
         pictures.require(self.settings.rules)
+        spare_loopback()  # the harness asks a server in this process, which asks the model
         self.count: int | None = config.num_examples if config.split == "eval" else None
         self.INFINITE = self.count is None
 

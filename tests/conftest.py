@@ -47,10 +47,14 @@ class serving:
         from flappybird.server import Options, listen, make_server
 
         self.bound = listen("127.0.0.1", 0)
-        self.server = make_server(self.bound, Options(**options), reply)
+        self.server = make_server(Options(**options), reply)
         if app is not None:
             self.server.config.app = app
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.bound]}, daemon=True)
+
+    def queue(self) -> Any:
+        """What waits for the function."""
+        return self.server.policies.reply._waiting
 
     def __enter__(self) -> str:
         self.thread.start()

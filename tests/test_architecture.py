@@ -12,7 +12,7 @@ import flappybird
 from tests.conftest import ROOT
 
 LAYERS = [
-    ["units", "errors", "signals"],
+    ["units", "errors", "signals", "loopback"],
     ["files", "config"],
     ["course", "levels", "options"],
     ["observation"],

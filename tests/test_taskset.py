@@ -223,7 +223,7 @@ def test_a_window_of_history_keeps_a_stable_prefix(policy_server, heard):
 
 
 def test_an_empty_reply_is_a_turn_and_a_dead_server_an_error(monkeypatch):
-    monkeypatch.setattr(server, "answer", lambda *_: "")
+    monkeypatch.setattr(server, "answer", lambda *_: [""])
     monkeypatch.setattr(taskset, "RETRIES", 0)
     with serving() as url:
         (trace,) = play_v1(url, max_turns=4).traces

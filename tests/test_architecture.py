@@ -34,7 +34,8 @@ protocol: rules | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
 runs: run | check results traces resume | load | __init__
-system: signals install | files command
+system: signals install loopback memory | files command
+server: chat | answers | __init__
 """
 """The floors within a wing."""
 

@@ -33,7 +33,7 @@ LAYERS = [
     ["__main__"],
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-HEAVY = ("verifiers", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib")
+HEAVY = ("verifiers", "numba", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib")
 
 
 def imports(path: Path) -> set[str]:

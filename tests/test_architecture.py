@@ -42,7 +42,7 @@ server: chat | answers | __init__
 HONEST = {("render/__main__.py", "videos")}
 """`render` hands its frames to `videos` when it is asked for a file."""
 
-HEAVY = ("verifiers", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib")
+HEAVY = ("verifiers", "numba", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib")
 
 
 def imports(path: Path) -> set[str]:

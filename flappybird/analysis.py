@@ -13,7 +13,7 @@ from typing import NamedTuple
 from flappybird.episodes.episode import Episode, Replay, replay
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Course
-from flappybird.world.game import Outcome, Reason, State
+from flappybird.world.game import Outcome, Reason, State, move
 from flappybird.world.solver import Survival
 
 LOOK_AHEAD = 2_000
@@ -142,8 +142,7 @@ def margin(survival: Survival, state: State) -> int:
         tick += 1
         if survival.lands(tick, y + jump):
             found = waited
-        velocity += gravity
-        y += velocity
+        y, velocity = move(y, velocity, False, jump, gravity)
         if not survival.inside(tick, y):
             return found
     return survival.last - state.tick
@@ -158,13 +157,11 @@ def rescue(survival: Survival, course: Course, state: State) -> tuple[bool, ...]
     half_hop = physics.jump**2 // (-4 * physics.gravity)
     taps = []
     while state.tick < survival.last:
-        tick, y, velocity = state
-        falls = y + velocity + physics.gravity
         hold = survival.keeps(state, False)
-        tap = survival.keeps(state, True) and (not hold or falls < course.gap(course.passed(tick)).y - half_hop)
+        middle = course.gap(course.passed(state.tick)).y
+        tap = survival.keeps(state, True) and (not hold or state.then(False, physics).y < middle - half_hop)
         taps.append(tap)
-        velocity = physics.jump if tap else velocity + physics.gravity
-        state = State(tick + 1, y + velocity, velocity)
+        state = state.then(tap, physics)
     return tuple(taps)
 
 

@@ -15,7 +15,7 @@ from flappybird.players.sight import FAR, Sight, imagine
 from flappybird.protocol.reply import write_reply
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Physics
-from flappybird.world.game import State
+from flappybird.world.game import State, move
 from flappybird.world.observation import Observation
 from flappybird.world.solver import Survival
 from flappybird.world.units import to_text
@@ -117,8 +117,7 @@ def flap_late(sight: Sight, state: State) -> Choice:
 
     falls = [(y, velocity)]  # the bird after 0, 1, … ticks of waiting, for as long as it lives
     for low, high in bands:
-        velocity += physics.gravity
-        y += velocity
+        y, velocity = move(y, velocity, False, physics.jump, physics.gravity)
         if not low <= y <= high:
             break
         falls.append((y, velocity))
@@ -127,13 +126,13 @@ def flap_late(sight: Sight, state: State) -> Choice:
 
     best, flap_in = -1, 0
     for wait in reversed(range(len(falls))):
-        y, velocity = falls[wait][0], physics.jump
+        (y, velocity), tap = falls[wait], True
         life = wait
         for low, high in bands[wait:]:
-            y += velocity
+            y, velocity = move(y, velocity, tap, physics.jump, physics.gravity)
             if not low <= y <= high:
                 break
-            velocity += physics.gravity
+            tap = False
             life += 1
         if life > best:
             best, flap_in = life, wait
@@ -153,7 +152,7 @@ def search(sight: Sight, state: State, survival: Survival | None = None) -> Choi
     if hold and tap:
         # Both live: stay near the middle of the next gap, from where any later one is within reach.
         low = sight.aim - _hop(sight.physics) // 2
-        rise = state.y + state.velocity + sight.physics.gravity < low
+        rise = state.then(False, sight.physics).y < low
         return Choice(rise, "both ways live, " + ("rise to the middle" if rise else "hold the middle"))
     if hold or tap:
         return Choice(tap, f"only {'a tap' if tap else 'holding'} lives past the pipes in sight")
@@ -211,8 +210,8 @@ def _hop(physics: Physics) -> int:
 
 
 def _after(seen: Observation, tap: bool, physics: Physics) -> str:
-    velocity = physics.jump if tap else seen.velocity + physics.gravity
-    return f"{'TAP' if tap else 'no TAP'}: velY {to_text(velocity)}, birdY {to_text(seen.y)}->{to_text(seen.y + velocity)}"
+    y, velocity = move(seen.y, seen.velocity, tap, physics.jump, physics.gravity)
+    return f"{'TAP' if tap else 'no TAP'}: velY {to_text(velocity)}, birdY {to_text(seen.y)}->{to_text(y)}"
 
 
 def _aim(seen: Observation, sight: Sight) -> str:

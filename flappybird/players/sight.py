@@ -8,7 +8,7 @@ from typing import NamedTuple
 from flappybird.system.memory import remembered
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Course, Physics
-from flappybird.world.game import State
+from flappybird.world.game import State, move
 from flappybird.world.observation import Observation
 from flappybird.world.solver import Survival, affordable
 
@@ -37,10 +37,9 @@ class Sight(NamedTuple):
     def of(cls, seen: Observation, physics: Physics, until: int = 0) -> Sight:
         """Return what `seen` shows, under the rules of `physics`; `until` is the last tick of the plan that it is imagined in."""
         # An observation may be made up: no pipe can stand where none has appeared yet.
-        pipes = [((physics.world_w - x) // physics.speed, gap_y) for x, gap_y in seen.pipes if x <= physics.world_w]
-        coming = [(age, gap_y) for age, gap_y in pipes if age < physics.pass_age]
+        pipes = [((physics.world_w - x) // physics.speed, x, gap_y) for x, gap_y in seen.pipes if x <= physics.world_w]
         ahead = []
-        for index, (age, gap_y) in enumerate(coming):
+        for index, (age, _, gap_y) in enumerate(pipe for pipe in pipes if not physics.passed(pipe[1])):
             height = seen.gap_height if index == 0 else physics.gap_height(seen.score + index)
             ahead.append((seen.tick - age, gap_y, height))
         newest = seen.tick - min(pipes)[0] if pipes else None
@@ -115,14 +114,13 @@ def _survival(sight: Sight, first: int, grid: int) -> Survival:
 def imagine(seen: Observation, tap: bool, config: FlappyConfig) -> Observation:
     """Return `seen` one tick later, as far as can be seen now: no new pipe, and no crash."""
     physics = Physics.of(config)
-    velocity = physics.jump if tap else seen.velocity + physics.gravity
+    y, velocity = move(seen.y, seen.velocity, tap, physics.jump, physics.gravity)
     pipes = tuple((x - physics.speed, gap_y) for x, gap_y in seen.pipes)
-    reach = physics.width + 2 * physics.radius
-    passed = sum(2 * (physics.bird_x - x) <= reach < 2 * (physics.bird_x - x + physics.speed) for x, _ in seen.pipes)
+    passed = sum(physics.passed(x - physics.speed) and not physics.passed(x) for x, _ in seen.pipes)
     score = seen.score + passed
     return seen._replace(
         tick=seen.tick + 1,
-        y=seen.y + velocity,
+        y=y,
         velocity=velocity,
         pipes=tuple((x, gap_y) for x, gap_y in pipes if 2 * x + physics.width >= 0),
         score=score,

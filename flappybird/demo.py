@@ -29,7 +29,7 @@ from flappybird.errors import ConfigError, FlappyError, MissingPart
 from flappybird.report import write_report
 from flappybird.runs import Row, Run, check, file_name, load_run
 from flappybird.system.install import missing_api, sibling
-from flappybird.system.network import without_proxy
+from flappybird.system.loopback import spare_loopback
 
 DEMO_POLICIES = ("random", "heuristic", "planner")
 
@@ -144,6 +144,8 @@ LOG = "vf-eval.log"
 def evaluate(policies: Iterable[str], url: str, games: int, output: Path) -> dict[str, Run]:
     """Run one `vf-eval` on all `policies` side by side and return what it saved. Raises DemoError where it failed."""
     log, config = output / LOG, output / CONFIG
+    environment = dict(os.environ)
+    spare_loopback(environment)
     evals = {policy: output / "evals" / f"flappybird--{policy}" for policy in policies}
     before = {path for folder in evals.values() for path in folder.glob("*")}
     config.write_text(evaluations(evals, url, games, output), encoding="utf-8")
@@ -156,7 +158,7 @@ def evaluate(policies: Iterable[str], url: str, games: int, output: Path) -> dic
     try:
         with (
             open(log, "w", encoding="utf-8") as file,
-            running(command, stdout=file, stderr=subprocess.STDOUT, env=without_proxy(os.environ)) as process,
+            running(command, stdout=file, stderr=subprocess.STDOUT, env=environment) as process,
             tqdm(total=games * len(evals), desc="vf-eval", unit="game", disable=None, leave=False) as progress,
         ):
             while process.poll() is None:

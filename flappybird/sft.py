@@ -28,7 +28,7 @@ from flappybird.system.files import parse_json, replacing
 from flappybird.system.install import missing
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import TRAINING_SEEDS, VALIDATION_SEEDS, Course, Physics
-from flappybird.world.game import FlappyGame, Reason, State
+from flappybird.world.game import FlappyGame, Reason, State, move
 from flappybird.world.levels import level
 from flappybird.world.observation import Observation
 from flappybird.world.solver import Survival
@@ -220,7 +220,8 @@ def _off_course(plan: Plan, config: FlappyConfig, seed: int, dice: random.Random
 def explain(seen: Observation, sight: Sight, choice: Choice) -> str:
     """Return the thought of a demonstration: both next states, the gap's edges, the choice and its reason."""
     physics = sight.physics
-    falls = seen.velocity + physics.gravity
+    rises = move(seen.y, seen.velocity, True, physics.jump, physics.gravity)
+    falls = move(seen.y, seen.velocity, False, physics.jump, physics.gravity)
     if sight.ahead:
         appeared, gap_y, height = sight.ahead[0]
         edges = f"{to_text(gap_y - height // 2)} to {to_text(gap_y + height // 2)}"
@@ -229,8 +230,8 @@ def explain(seen: Observation, sight: Sight, choice: Choice) -> str:
         gap = "No pipe ahead."
     return (
         f"birdY {to_text(seen.y)}, velY {to_text(seen.velocity)}. "
-        f"TAP: velY {to_text(physics.jump)}, birdY {to_text(seen.y + physics.jump)}. "
-        f"No TAP: velY {to_text(falls)}, birdY {to_text(seen.y + falls)}. "
+        f"TAP: velY {to_text(rises[1])}, birdY {to_text(rises[0])}. "
+        f"No TAP: velY {to_text(falls[1])}, birdY {to_text(falls[0])}. "
         f"{gap} {choice.why[0].upper()}{choice.why[1:]}: {'TAP' if choice.tap else 'no TAP'}."
     )
 
@@ -346,13 +347,14 @@ def _untrue(thought: str, tap: bool, seen: Observation, game: FlappyGame) -> lis
     if said is None:
         return [f"the thought is {show(thought)}"]
     physics: Physics = game.course.physics
-    falls = seen.velocity + physics.gravity
-    coming = [(x, gap_y) for x, gap_y in seen.pipes if 2 * (seen.x - x) <= physics.width + 2 * physics.radius]
+    rises = move(seen.y, seen.velocity, True, physics.jump, physics.gravity)
+    falls = move(seen.y, seen.velocity, False, physics.jump, physics.gravity)
+    coming = [(x, gap_y) for x, gap_y in seen.pipes if not physics.passed(x)]
     gap: tuple[int | None, ...] = (None, None, None)
     if coming:
         x, gap_y = coming[0]
         gap = (gap_y - seen.gap_height // 2, gap_y + seen.gap_height // 2, x)
-    true = (seen.y, seen.velocity, physics.jump, seen.y + physics.jump, falls, seen.y + falls, *gap)
+    true = (seen.y, seen.velocity, *reversed(rises), *reversed(falls), *gap)
     try:
         told = tuple(None if value is None else from_text(value) for value in said.groups()[:9])
     except ValueError as error:

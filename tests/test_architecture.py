@@ -34,14 +34,15 @@ protocol: rules | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
 runs: run | check results traces resume | load | __init__
-system: signals install network | files command
+system: signals install loopback memory network | files command
+server: chat | answers | __init__
 """
 """The floors within a wing."""
 
 HONEST = {("render/__main__.py", "videos")}
 """`render` hands its frames to `videos` when it is asked for a file."""
 
-HEAVY = ("verifiers", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib")
+HEAVY = ("verifiers", "numba", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib")
 
 
 def imports(path: Path) -> set[str]:

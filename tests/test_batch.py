@@ -365,7 +365,8 @@ def test_the_folder_is_another_one_once_any_of_the_rules_is_edited(tmp_path, mon
 
 SCRIPT = """
 import numpy as np
-from flappybird import batch, game
+from flappybird import batch
+from flappybird.world import game
 many, one = batch.FlappyBatch(seeds=[3]), game.FlappyGame(seed=3)
 many.step(np.array([True])), one.step(True)
 assert many.state(0) == one.state, (many.state(0), one.state)

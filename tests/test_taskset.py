@@ -73,9 +73,9 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[str, Any]]]:
     calls: list[list[tuple[str, Any]]] = []
     answer = server.answer
 
-    def listening(policy: str, options: Any, messages: list[Any], seed: int | None = None) -> str:
+    def listening(policy: str, options: Any, messages: list[Any], *more: Any) -> list[str]:
         calls.append([(message.role, message.content) for message in messages])
-        return answer(policy, options, messages, seed)
+        return answer(policy, options, messages, *more)
 
     monkeypatch.setattr(server, "answer", listening)
     return calls
@@ -226,7 +226,7 @@ def test_a_window_of_history_keeps_a_stable_prefix(policy_server, heard):
 
 
 def test_an_empty_reply_is_a_turn_and_a_dead_server_an_error(monkeypatch):
-    monkeypatch.setattr(server, "answer", lambda *_: "")
+    monkeypatch.setattr(server, "answer", lambda *_: [""])
     monkeypatch.setattr(harness, "RETRIES", 0)
     with serving() as url:
         (trace,) = play_v1(url, max_turns=4).traces
@@ -244,7 +244,7 @@ def test_D12_a_call_that_fails_for_a_passing_reason_is_made_again(monkeypatch):
     answered = []
     answer = server.answer
 
-    def flaky(*args: Any) -> str:
+    def flaky(*args: Any) -> list[str]:
         answered.append(args)
         if len(answered) == 2:
             raise RuntimeError("overloaded")
@@ -273,7 +273,7 @@ def test_D11_rollouts_at_once_are_the_rollouts_one_by_one(policy_server):
             return await asyncio.gather(*(env.run_slot(slot, context, gate) for slot in slots))
 
     def flown(episodes: list[Any]) -> list[Any]:
-        return [[turn.actions for turn in taskset.episode_of(episode.traces[0]).turns] for episode in episodes]
+        return [[turn.taps for turn in taskset.episode_of(episode.traces[0]).turns] for episode in episodes]
 
     together, alone = flown(asyncio.run(run(6))), flown(asyncio.run(run(1)))
     assert together == alone

@@ -1,4 +1,4 @@
-"""Servers before they are needed: whether one answers, and that what runs on this machine is reached without a proxy."""
+"""Servers before they are needed: whether one answers."""
 
 from __future__ import annotations
 
@@ -6,32 +6,15 @@ import http.client
 import ipaddress
 import os
 import socket
-from collections.abc import Mapping
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 PATIENCE = 5.0
 """Seconds after which a server is taken for one that is merely slow."""
 
 KEPT_ELSEWHERE = ("PRIME_API_KEY",)
 """Keys that verifiers also finds in a file of the user's."""
-
-
-def without_proxy(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return `environment` changed so that programs reach this machine's own servers directly, and all others as before."""
-    # Clients differ in which spelling they read, and where both are set, in which one wins.
-    stated = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
-    names = [name.strip() for name in stated.split(",") if name.strip()]
-    listed = ",".join(dict.fromkeys([*names, *LOOPBACK]))
-    return {**environment, "NO_PROXY": listed, "no_proxy": listed}
-
-
-def reach_loopback_directly() -> None:
-    """Let this process and those that it starts reach this machine's own servers without a proxy."""
-    os.environ.update(without_proxy(os.environ))
 
 
 def is_loopback(host: str) -> bool:

@@ -164,6 +164,10 @@ class Physics(NamedTuple):
         """Return the first tick in which it no longer does."""
         return self.first_spawn + number * self.interval + self.leave_age + 1
 
+    def passed(self, x: int) -> bool:
+        """Whether a pipe whose centre is at `x` has been passed: its right edge is left of the bird's left edge."""
+        return 2 * (self.bird_x - x) > self.width + 2 * self.radius
+
     def newest(self, tick: int, age: int = 0) -> int:
         """Return the number of the newest pipe that is at least `age` ticks old at `tick`, -1 where there is none."""
         number = (tick - age - self.first_spawn) // self.interval

@@ -2,22 +2,8 @@ import socket
 
 import pytest
 
-from flappybird.system.network import why_unreachable, without_proxy
+from flappybird.system.network import why_unreachable
 from tests.conftest import serving
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ({}, "127.0.0.1,localhost,::1"),
-        ({"NO_PROXY": "example.org"}, "example.org,127.0.0.1,localhost,::1"),
-        ({"no_proxy": "a, localhost", "NO_PROXY": "b"}, "a,localhost,127.0.0.1,::1"),
-    ],
-)
-def test_this_machine_is_reached_directly_and_others_as_the_user_says(before, after):
-    found = without_proxy({"http_proxy": "http://proxy:1", **before})
-    assert found == {"http_proxy": "http://proxy:1", "NO_PROXY": after, "no_proxy": after}
-    assert without_proxy(found) == found
 
 
 @pytest.fixture

@@ -20,8 +20,11 @@ from flappybird.options import check_tps
 from flappybird.records import finish
 from flappybird.rollout import Rollout, Rules
 from flappybird.solo import told
+from render.colors import PAPER, WHITE
+from render.layout import Size
 from render.lettering import write
-from render.scene import PAPER, WHITE, Moment, Overlay, Scene, Size
+from render.moment import Moment, Overlay
+from render.scene import Scene
 from render.sdl import Window, pygame
 
 TICKS_PER_SECOND = 20

@@ -27,7 +27,9 @@ def _load() -> Any:
             import pygame
             import pygame.freetype
     except ImportError:
-        raise MissingPart("pygame is not installed, and pictures need it: pip install 'flappybird[render]'") from None
+        raise MissingPart(
+            "pygame is not installed, and pictures need it: install the extra [render], such as by uv sync --extra render"
+        ) from None
     finally:
         if asked is None:
             del os.environ["PYGAME_HIDE_SUPPORT_PROMPT"]

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from flappybird.errors import FlappyError
+from render.colors import ALARM, AMBER, FAINT, PAPER, PIPE, RULE, SAID
 from render.frames import TICKS_PER_SECOND, Track
+from render.layout import Size
 from render.lettering import line_height, measure, write
-from render.scene import ALARM, AMBER, FAINT, PAPER, PIPE, RULE, SAID, Overlay, Scene, Size
+from render.moment import Overlay
+from render.scene import Scene
 from render.sdl import Window, pygame
 
 SPEEDS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)

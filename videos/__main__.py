@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from flappybird.cli import Parser, guarded
-from flappybird.errors import ConfigError, FlappyError, show
+from flappybird.errors import ConfigError, FlappyError, MissingPart, show
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,6 +31,7 @@ def _main(argv: Sequence[str] | None) -> int:
     if args.all and (args.best or args.worst or args.median):
         raise ConfigError("--all and --best, --worst or --median: only one of them at a time")
 
+    _check_parts()
     from flappybird.runs import load_run
     from videos.export import choose
 
@@ -46,12 +48,25 @@ def _main(argv: Sequence[str] | None) -> int:
     return code or int(bool(missing))
 
 
+def _check_parts() -> None:
+    """Raise MissingPart where what this command needs is not installed; its extra brings what draws, too."""
+    for module in ("numpy", "pygame", "imageio", "PIL"):
+        try:
+            import_module(module)
+        except ImportError:
+            raise MissingPart(
+                f"{'pillow' if module == 'PIL' else module} is not installed, and videos need it: install the extra [videos], "
+                "such as by uv sync --extra videos"
+            ) from None
+
+
 def _files(args: argparse.Namespace, run: Any, chosen: Sequence[int]) -> int:
     from tqdm import tqdm
 
     from render.clip import Timing
     from render.frames import Pace
-    from render.scene import Overlay, read_size
+    from render.layout import read_size
+    from render.moment import Overlay
     from videos.export import FORMATS, Job, check_workers, export, file_name
     from videos.writer import check_quality, check_target, choose_fps
 
@@ -74,8 +89,10 @@ def _files(args: argparse.Namespace, run: Any, chosen: Sequence[int]) -> int:
     done = list(tqdm(export(jobs, args.workers), total=len(jobs), unit="episode", leave=False, disable=None, file=sys.stderr))
     failed = sorted((one for one in done if one.problem is not None), key=lambda one: one.row)
     skipped = sum(one.skipped for one in done)
-    told = f", {skipped} were there already" if skipped else ""
-    print(f"{args.output}: {len(done) - len(failed) - skipped} of {len(done)} episodes written{told}")
+    already = f", {skipped} were there already" if skipped else ""
+    print(f"{args.output}: {len(done) - len(failed) - skipped} of {len(done)} episodes written{already}")
+    for lacking in sorted({one.lacking for one in done if one.lacking})[:1]:
+        print(f"flappybird: {lacking}", file=sys.stderr)
     for one in failed:
         print(f"flappybird: row {one.row} failed: {one.problem}", file=sys.stderr)
     return int(bool(failed))
@@ -107,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m videos",
         description="Write the episodes of a run as videos. Row N goes to episode-000N.mp4; "
-        "what is there already, whole, is skipped.",
+        "what is there already, whole and made in the same way, is skipped. A GIF loops for ever.",
     )
     parser.add_argument("run", metavar="RUN", help="what vf-eval -s saved, a folder of episode files, or an episode file")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="where the files go")

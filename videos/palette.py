@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from render.scene import FLAT, Frame
+from render.colors import FLAT
+from render.scene import Frame
 
 Indices = npt.NDArray[np.uint8]
 Keys = npt.NDArray[np.uint32]

@@ -26,7 +26,8 @@ from flappybird.errors import ConfigError, FlappyError, MissingPart, show
 from flappybird.files import replacing
 from flappybird.signals import held
 from render.frames import TICKS_PER_SECOND
-from render.scene import Frame, Size
+from render.layout import Size
+from render.scene import Frame
 
 if TYPE_CHECKING:
     from videos.layers import Layer

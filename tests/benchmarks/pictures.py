@@ -24,7 +24,7 @@ from flappybird.rollout import Rules
 from flappybird.solo import fly
 from render.clip import Clip, Timing
 from render.frames import Track
-from render.scene import Overlay
+from render.moment import Overlay
 from render.sdl import pygame
 from videos.writer import FPS, write
 

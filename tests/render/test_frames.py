@@ -13,8 +13,9 @@ from flappybird.records import finish
 from flappybird.rollout import Rollout, Rules
 from flappybird.text import Status
 from render.clip import Clip, Timing
-from render.frames import TICKS_PER_SECOND, Pace, Track, frames, grid_frames
-from render.scene import Overlay
+from render.frames import TICKS_PER_SECOND, Pace, Track, frames
+from render.grid import grid_frames
+from render.moment import Overlay
 from render.sheet import sheet
 from tests.episodes import flown, replied
 

@@ -16,8 +16,11 @@ from flappybird.errors import ConfigError
 from flappybird.game import FlappyGame, Outcome, Reason, State
 from flappybird.text import Status
 from flappybird.units import UNITS, to_units
+from render.colors import BODY, GRASS, PAPER, PIPE, SKY, SOIL
 from render.frames import Track
-from render.scene import BODY, GRASS, PAPER, PIPE, SKY, SOIL, Moment, Overlay, Scene, View, read_size
+from render.layout import View, read_size
+from render.moment import Moment, Overlay
+from render.scene import Scene
 from render.sdl import pygame
 from tests.episodes import clean_environment, flown, replied
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from render.clip import Clip, Timing
 from render.frames import Track
-from render.scene import Frame, Overlay
+from render.moment import Overlay
+from render.scene import Frame
 from tests.episodes import flown
 from videos.layers import Layers
 from videos.palette import Indices, Palette

@@ -17,8 +17,10 @@ from flappybird.cli import guarded
 from flappybird.errors import ConfigError, FlappyError
 from flappybird.units import UNITS
 from render.clip import Clip, Timing
+from render.colors import ALARM, BODY, FLAT, PIPE, SKY
 from render.frames import Track
-from render.scene import ALARM, BODY, FLAT, PIPE, SKY, Frame, Overlay
+from render.moment import Overlay
+from render.scene import Frame
 from tests.episodes import flown, replied
 from videos.palette import COLORS, Palette, pack, unpack
 from videos.writer import GIF_FPS, QUALITIES, boxes, check_target, playable, write, write_gif

@@ -10,7 +10,8 @@ from flappybird.rollout import Rules
 from flappybird.solo import fly
 from render.clip import Clip, Timing
 from render.frames import Track
-from render.scene import Overlay, Size
+from render.layout import Size
+from render.moment import Overlay
 from videos.writer import Written, write
 
 LARGEST = 300_000

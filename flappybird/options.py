@@ -1,4 +1,4 @@
-"""What people write on a command line: a config as JSON, as a file that holds it, or as name=value; a pace."""
+"""What people write on a command line: a config as JSON, as a file that holds it, or as name=value."""
 
 from __future__ import annotations
 
@@ -57,10 +57,3 @@ def _pair(part: str) -> tuple[str, Any]:
         return name.strip(), json.loads(value)
     except ValueError:
         raise ConfigError(f"{name.strip()} = {show(value)}: must be a number, such as gravity=-0.25") from None
-
-
-def check_tps(tps: float, name: str) -> float:
-    """Return `tps`, ticks per second at the keyboard. Raises ConfigError where it is not from 1 to 240."""
-    if not 1 <= tps <= 240:
-        raise ConfigError(f"{name} = {tps:g}: must be from 1 to 240 ticks per second")
-    return tps

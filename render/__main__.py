@@ -130,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m render",
         description="Show an episode in a window, or write it as a video or a picture. "
         "In the window: space pauses, arrows step (with shift by ten), + and - change the speed, home and end jump, "
-        "the timeline scrubs, T toggles thoughts, R records a clip, Esc leaves.",
+        "the timeline scrubs, T toggles thoughts, R records a clip, F fills the screen, Esc leaves.",
     )
     parser.add_argument("episodes", nargs="*", metavar="EPISODE", help="an episode file, or RUN:N for the N-th rollout of a run")
     parser.add_argument(
@@ -146,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         "--fps",
         type=float,
         metavar="N",
-        help="pictures per second (default: 30, of a GIF 25; a tick is 1/30 s). Those of a GIF are equally long where N divides 100",
+        help="pictures per second (default: 30, of a GIF 25; a tick is 1/30 s); of a GIF equally long where N divides 100",
     )
     parser.add_argument("--speed", type=float, default=1.0, metavar="X", help="2 is twice as fast (default: 1)")
     parser.add_argument("--from", dest="start", type=int, metavar="TICK", help="begin after this tick")

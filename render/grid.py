@@ -70,7 +70,7 @@ def arrange(tracks: Sequence[Track], size: Size, overlay: Overlay = Overlay()) -
         try:
             check_size(cell, f"cell of {count} episodes in size {width}x{height}")
         except ConfigError as error:
-            problem = error
+            problem = problem if columns * columns > 2 * count else error  # that of cells as square as can be
             continue
         views = [View.of(track.course.config, cell, overlay.thought or overlay.hud, overlay.thought) for track in tracks]
         worth = min(view.scale for view in views), columns * rows - count

@@ -50,13 +50,13 @@ def _main(argv: Sequence[str] | None) -> int:
 
 def _check_parts() -> None:
     """Raise MissingPart where what this command needs is not installed; its extra brings what draws, too."""
-    for module in ("numpy", "pygame", "imageio", "PIL"):
+    for module in ("numpy", "render.sdl", "imageio", "PIL"):
         try:
             import_module(module)
         except ImportError:
+            name = {"render.sdl": "pygame", "PIL": "pillow"}.get(module, module)
             raise MissingPart(
-                f"{'pillow' if module == 'PIL' else module} is not installed, and videos need it: install the extra [videos], "
-                "such as by uv sync --extra videos"
+                f"{name} is not installed, and videos need it: install the extra [videos], such as by uv sync --extra videos"
             ) from None
 
 

@@ -43,7 +43,8 @@ QUALITIES = {
 }
 """What `--quality` can ask of MP4: quick to write, or half the size in three times the time."""
 
-BT601 = [*("-colorspace", "smpte170m"), *("-color_primaries", "smpte170m"), *("-color_trc", "smpte170m"), *("-color_range", "tv")]
+_SD = "range=tv:colorspace=smpte170m:color_primaries=smpte170m:color_trc=smpte170m"
+BT601 = ["-vf", f"scale=out_color_matrix=smpte170m:out_range=tv,format=yuv420p,setparams={_SD}"]
 """How brightness and colour are told apart. Players that do not find it in the file guess by the size of the picture."""
 
 SMALL = 1_000_000

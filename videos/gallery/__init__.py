@@ -30,10 +30,10 @@ class Shot(NamedTuple):
 
 
 SHOTS = {
-    "passes.gif": Shot("planner", 7, (480, 300), Timing(fps=15, start=75, stop=180)),
-    "crash.gif": Shot("heuristic", 3, (480, 300), Timing(fps=15, start=185, hold=2.0)),
+    "passes.gif": Shot("planner", 7, (480, 300), Timing(fps=12.5, start=75, stop=180)),
+    "crash.gif": Shot("heuristic", 3, (480, 300), Timing(fps=12.5, start=185, hold=2.0)),
     "race.gif": Shot(
-        "heuristic", 3, (360, 300), Timing(fps=15, start=125, hold=1.0), Overlay(thought=False, hud=False), ghost="planner"
+        "heuristic", 3, (360, 300), Timing(fps=12.5, start=125, hold=1.0), Overlay(thought=False, hud=False), ghost="planner"
     ),
 }
 """What is shown: a policy that passes pipes, a crash with its thought, a race against a see-through bird."""

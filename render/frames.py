@@ -27,10 +27,12 @@ MAX_FRAMES = 1_000_000
 
 
 class Track:
-    """An episode, replayed once and ready to be looked at tick by tick."""
+    """An episode, replayed once and ready to be looked at tick by tick; `name` stands for its player's."""
 
-    def __init__(self, episode: Episode) -> None:
+    def __init__(self, episode: Episode, name: str | None = None) -> None:
         self.episode = episode
+        self.name = episode.player.name if name is None else name
+        """Who played."""
         played = replay(episode)
         self.course, self._states, self._turn_at = played.course, played.states, played.turn_at
         ending = episode.outcome
@@ -42,11 +44,6 @@ class Track:
     def last(self) -> int:
         """The last tick."""
         return len(self._states) - 1
-
-    @property
-    def name(self) -> str:
-        """Who played."""
-        return self.episode.player.name
 
     def state(self, tick: int) -> State:
         """Return the state at `tick`; after the last, the last."""

@@ -171,7 +171,7 @@ class _Show:
             Phase.WAITING: ["Space, up or click: flap and begin", "?: all keys"],
             Phase.FLYING: [],
             Phase.PAUSED: ["Paused: flap or P to go on"],
-            Phase.OVER: ["Space: again    N: next course    Esc: leave"],
+            Phase.OVER: ["Space: again    " + ("N: next course    " if session.rival is None else "") + "Esc: leave"],
         }[session.phase]
         if session.phase is Phase.OVER and session.verdict():
             said = [session.verdict(), *said]

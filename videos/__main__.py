@@ -24,6 +24,8 @@ def _main(argv: Sequence[str] | None) -> int:
         raise ConfigError("nothing to write: name a folder with -o DIR, a picture with --sheet FILE.png, or both")
     if args.sheet is not None:
         _check_sheet(args.sheet)
+    if bool(args.progress) == (args.run is not None):
+        raise ConfigError("name one RUN, or several with --progress RUN...")
     for name in ("best", "worst", "median"):
         number = getattr(args, name)
         if number is not None and number < 1:
@@ -32,6 +34,8 @@ def _main(argv: Sequence[str] | None) -> int:
         raise ConfigError("--all and --best, --worst or --median: only one of them at a time")
 
     _check_parts()
+    if args.progress:
+        return _progress(args)
     from flappybird.runs import load_run
     from videos.export import choose
 
@@ -98,6 +102,25 @@ def _files(args: argparse.Namespace, run: Any, chosen: Sequence[int]) -> int:
     return int(bool(failed))
 
 
+def _progress(args: argparse.Namespace) -> int:
+    from render.clip import Timing
+    from render.layout import read_size
+    from render.moment import Overlay
+    from videos.progress import film, write_film
+    from videos.writer import check_quality, check_target, choose_fps
+
+    if args.output is None or args.sheet is not None:
+        raise ConfigError("--progress needs a file to write, and makes no sheet: -o film.mp4")
+    suffix = check_target(args.output)
+    if suffix == ".png":
+        raise ConfigError(f"{args.output}: a film is an .mp4 or a .gif")
+    check_quality(args.quality)
+    timing = Timing(choose_fps(args.fps, suffix), args.speed, hold=args.hold or 1.0)
+    overlay = Overlay.of(args.overlay) if args.overlay is not None else Overlay()
+    print(write_film(args.output, film(args.progress, args.seed, read_size(args.size), timing, overlay), args.quality))
+    return 0
+
+
 def _check_sheet(path: Path) -> None:
     from videos.writer import check_target
 
@@ -126,9 +149,15 @@ def _parser() -> argparse.ArgumentParser:
         description="Write the episodes of a run as videos. Row N goes to episode-000N.mp4; "
         "what is there already, whole and made in the same way, is skipped. A GIF loops for ever.",
     )
-    parser.add_argument("run", metavar="RUN", help="what vf-eval -s saved, a folder of episode files, or an episode file")
+    parser.add_argument(
+        "run", metavar="RUN", nargs="?", help="what vf-eval -s saved, a folder of episode files, or an episode file"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="where the files go")
     parser.add_argument("--sheet", type=Path, metavar="FILE", help="one picture (.png) with a strip for each episode")
+    parser.add_argument(
+        "--progress", nargs="+", metavar="RUN", help="a film of one seed through several runs, such as checkpoints: -o film.mp4"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="the course of the film (default: 0)")
     parser.add_argument("--best", type=int, nargs="?", const=1, metavar="N", help="the N with the best reward (default: 1)")
     parser.add_argument("--worst", type=int, nargs="?", const=1, metavar="N", help="the N with the worst")
     parser.add_argument("--median", type=int, nargs="?", const=1, metavar="N", help="the N in the middle")

@@ -32,7 +32,7 @@ _ABSENT = "\ufffe"  # a code point that no font has: what it looks like is what 
 
 
 @cache
-def all() -> list[Any]:
+def loaded() -> list[Any]:
     """Return the fonts in use so far, pygame's own first."""
     # FreeType, not pygame.font: its fonts outlive a pygame.quit() of somebody else in the process, and one serves all sizes.
     if not freetype.was_init():
@@ -49,7 +49,7 @@ def _load(path: str) -> Any:
 @lru_cache(maxsize=4096)
 def source(character: str) -> int:
     """Return the number of the font that has `character`, or `EMOJI`, or `BOX`."""
-    found = all()
+    found = loaded()
     if _has(found[0], character):
         return 0
     if unicodedata.category(character) == "So" and emoji(character) is not None:

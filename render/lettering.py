@@ -16,7 +16,7 @@ from render.fonts import BOX, EMOJI
 from render.sdl import pygame
 
 LONGEST = 4_000
-"""Of a longer text only so many characters are looked at: more fit on no picture."""
+"""Characters of a longer text that are looked at: more fit on no picture."""
 
 
 def clean(text: str) -> str:
@@ -99,7 +99,7 @@ class _Advances(dict[str, float]):
 
     def __init__(self, source: int, size: int) -> None:
         super().__init__()
-        self._font, self._size = fonts.all()[source], size
+        self._font, self._size = fonts.loaded()[source], size
 
     def __missing__(self, letter: str) -> float:
         if len(self) > 4096:
@@ -116,7 +116,7 @@ def _advances(source: int, size: int) -> _Advances:
 
 def line_height(size: int) -> int:
     """Return the height of a line of letters of `size` pixels."""
-    return int(fonts.all()[0].get_sized_height(size))
+    return int(fonts.loaded()[0].get_sized_height(size))
 
 
 @lru_cache(maxsize=2048)
@@ -128,7 +128,7 @@ def write(text: str, size: int, color: Color, ground: Color | None = None) -> An
         plain.blit(write(text, size, color), (0, 0))
         return plain
     surface = pygame.Surface(area, pygame.SRCALPHA)
-    x, baseline = 0, fonts.all()[0].get_sized_ascender(size)
+    x, baseline = 0, fonts.loaded()[0].get_sized_ascender(size)
     for source, part in _parts(text):
         if source == BOX:
             _box(surface, x, part, size, color)
@@ -138,7 +138,7 @@ def write(text: str, size: int, color: Color, ground: Color | None = None) -> An
                 pygame.transform.smoothscale(picture, (side, side * picture.get_height() // picture.get_width())), (x, 0)
             )
         else:
-            fonts.all()[source].render_to(surface, (x, baseline), part, color, size=size)
+            fonts.loaded()[source].render_to(surface, (x, baseline), part, color, size=size)
         x += _width(source, part, size)
     return surface
 
@@ -189,6 +189,6 @@ def _box(surface: Any, x: int, character: str, size: int, color: Color) -> None:
         digits = f"{ord(character):04X}"
         half = len(digits) // 2
         for row, part in enumerate((digits[:half], digits[half:])):
-            shown, _ = fonts.all()[0].render(part, color, size=size // 3)
+            shown, _ = fonts.loaded()[0].render(part, color, size=size // 3)
             middle = frame.top + frame.height * (1 + 2 * row) // 4
             surface.blit(shown, (frame.centerx - shown.get_width() // 2, middle - shown.get_height() // 2))

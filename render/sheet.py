@@ -17,7 +17,7 @@ from render.scene import Frame
 from render.sdl import pygame
 
 WIDEST = 8_000
-"""A strip is at most so many pixels wide: of a longer episode, time is squeezed."""
+"""Pixels that a strip is wide at most: of a longer episode, time is squeezed."""
 
 MOST = 400
 """More strips do not go on one sheet."""

@@ -22,7 +22,7 @@ from videos.palette import CLEAR, Indices, Keys, Palette, pack
 Mask = npt.NDArray[np.bool_]
 
 FIRST_LOOK = 8
-"""After so many pictures, and twice as many, and so on, it is looked at whether the ground still pays."""
+"""Whether the ground still pays is looked at after this many pictures, after twice as many, and so on."""
 
 CLEARLY, LATER = 0.7, 0.87
 """The ground is given up where a layer over the picture before has less than this share of the size of one over the ground: at

@@ -21,7 +21,7 @@ CLEAR = 0
 """The index that shows what was there before."""
 COLORS = 255
 KEPT = 190
-"""So many are kept exactly: the scene's flat colours, whether or not the samples show them, and the most frequent ones."""
+"""Colours that are kept exactly: the scene's flat colours, whether or not the samples show them, and the most frequent ones."""
 
 
 class Palette:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flappybird.errors import printable
+from flappybird.errors import ConfigError, printable, show
 from flappybird.system.command import Parser, guarded
 
 DEFAULT_PORT = 8765
@@ -140,34 +140,56 @@ def _episodes(args: argparse.Namespace) -> int:
 def _add_play(commands: Any) -> None:
     play = commands.add_parser("play", help="play by keyboard (space, up or click), or let a built-in policy play")
     play.add_argument("--policy", metavar="NAME", help="noop, random, heuristic or planner plays instead, without a window")
-    play.add_argument("--seed", type=int, default=0, help="the course (default: 0)")
+    play.add_argument("--against", metavar="EPISODE", help="fly beside a model's ghost: an episode file, or RUN:N")
+    play.add_argument("--difficulty", metavar="LEVEL", help="card, easy, medium, hard or expert (default: card; begin with easy)")
+    play.add_argument("--seed", type=int, help="the course (default: 0)")
     play.add_argument(
         "--config", action="append", default=[], metavar="CONFIG", help="JSON, a file that holds it, or name=value; repeatable"
     )
-    play.add_argument("--max-turns", type=int, default=300, metavar="N", help="the limit on ticks (default: 300)")
-    play.add_argument("--tps", type=float, default=20.0, metavar="N", help="ticks per second at the keyboard (default: 20)")
-    play.add_argument("--save", type=Path, metavar="FILE", help="write the episode, in the format of a model's")
+    play.add_argument("--max-turns", type=int, metavar="N", help="the limit on ticks (default: 300)")
+    play.add_argument(
+        "--speed", type=float, default=1.0, metavar="X", help="2 is twice as fast (default: 1, 10 ticks per second)"
+    )
+    play.add_argument("--sound", action="store_true", help="hear flaps, points and crashes")
+    play.add_argument("--save", type=Path, metavar="FILE.json", help="write the episode, in the format of a model's")
     play.set_defaults(command=_play)
 
 
 def _play(args: argparse.Namespace) -> int:
     from flappybird.episodes.arguments import parse_config
     from flappybird.protocol.rules import Rules
-    from flappybird.system.command import check_tps
+    from flappybird.world.levels import level
 
-    check_tps(args.tps, "--tps")
-    config, rules = parse_config(args.config), Rules(max_turns=args.max_turns)
+    if args.difficulty is not None and args.config:
+        raise ConfigError("--difficulty and --config: only one of them at a time")
+    config = parse_config(args.config) if args.difficulty is None else level(args.difficulty)
+    seed, rules = args.seed or 0, Rules(max_turns=300 if args.max_turns is None else args.max_turns)
     if args.policy is None:
+        from flappybird.runs import load_episode_at
         from flappybird.system.install import sibling
 
         play = sibling("render.play", "the window needs pygame", "render").play
-        print(play(config, args.seed, rules, args.tps, args.save).told())
+        Track = sibling("render.frames", "the window needs pygame", "render").Track
+
+        rival = None
+        if args.against is not None:
+            if args.seed is not None or args.difficulty is not None or args.config or args.max_turns is not None:
+                raise ConfigError(
+                    "--against and --seed, --difficulty, --config or --max-turns: the episode says which course it is"
+                )
+            rival = Track(load_episode_at(args.against))
+            config, seed, rules = rival.course.config, rival.course.seed, Rules(max_turns=rival.episode.rules.max_turns)
+        print(printable(play(config, seed, rules, args.speed, args.save, rival=rival, sound=args.sound).summary()))
         return 0
 
     from flappybird.episodes.episode import save, summary_line
     from flappybird.players.games import fly
 
-    episode = fly(args.policy, config, args.seed, rules)
+    if args.against is not None:
+        raise ConfigError("--against and --policy: only one of them at a time; a race of two is python -m render --ghost")
+    if args.save is not None and args.save.suffix.lower() != ".json":
+        raise ConfigError(f"{args.save}: unknown extension {show(args.save.suffix)}; an episode is a .json")
+    episode = fly(args.policy, config, seed, rules)
     if args.save is not None:
         save(episode, args.save)
     print(summary_line(episode))

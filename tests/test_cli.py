@@ -57,7 +57,7 @@ def test_episodes_tells_of_rows_that_have_none(tmp_path, capsys):
         (["serve", "--malformed", "2"], 2, "malformed = 2.0"),
         (["demo", "-n", "0"], 2, "--num-examples = 0"),
         (["demo", "-n", "99999999999999999999"], 2, "must be from 1 to 1000"),
-        (["play", "--policy", "noop", "--tps", "-3"], 2, "--tps = -3: must be from 1 to 240"),
+        (["play", "--speed", "-3"], 2, "speed = -3: must be from 0.1 to 10"),
         (["play", "--policy", "noop", "--config", "gravity"], 2, "neither JSON, nor a file, nor name=value"),
         (["report", "x", "--text", "-o", "y.html"], 2, "-o y.html: goes with a page"),
         (["report", "x", "--videos", "nowhere"], 2, "--videos nowhere: no such folder"),

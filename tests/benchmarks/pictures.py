@@ -24,7 +24,7 @@ from flappybird.protocol.rules import Rules
 from flappybird.world.config import FlappyConfig
 from render.clip import Clip, Timing
 from render.frames import Track
-from render.scene import Overlay
+from render.moment import Overlay
 from render.sdl import pygame
 from videos.writer import FPS, write
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from flappybird.episodes.arguments import Settings
 from flappybird.episodes.episode import MAX_BYTES, PHYSICS, Ending, Episode, Player, Turn
@@ -55,14 +55,14 @@ class Metadata(Saved):
     """`metadata.json`."""
 
     model: Any = None
-    sampling_args: Object = {}
-    env_args: Object = {}
+    sampling_args: Object = Field(default_factory=dict)
+    env_args: Object = Field(default_factory=dict)
     num_examples: Count = None
     rollouts_per_example: Count = None
     version_info: _VersionInfo = _VersionInfo()
     avg_reward: Any = "missing"
     avg_error: Any = "missing"
-    avg_metrics: Object = {}
+    avg_metrics: Object = Field(default_factory=dict)
 
     @property
     def averages(self) -> dict[str, Any]:
@@ -87,11 +87,11 @@ class _Output(Saved):
     """A line of `results.jsonl`."""
 
     example_id: Any = None
-    prompt: Annotated[list[Message], Items] = []
-    completion: Annotated[list[Message], Items] = []
+    prompt: Annotated[list[Message], Items] = Field(default_factory=list)
+    completion: Annotated[list[Message], Items] = Field(default_factory=list)
     info: Any = None
     reward: Any = "missing"
-    metrics: Object = {}
+    metrics: Object = Field(default_factory=dict)
     error: Any = None
     stop_condition: Any = None
     timing: _Timing = _Timing()
@@ -103,9 +103,9 @@ class _Info(Saved):
 
     seed: Any = "missing"
     config: Any = None
-    rules: Object = {}
+    rules: Object = Field(default_factory=dict)
     versions: Versions = Versions()
-    turns: Annotated[list[Object], Items] = []
+    turns: Annotated[list[Object], Items] = Field(default_factory=list)
     outcome: Any = None
 
 
@@ -251,7 +251,7 @@ def _columns(data: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iterator[Co
 
 
 def _order(messages: list[Message], replies: int) -> Iterator[Contradiction]:
-    """Yield the first message that is not whose it must be: the rules, then observations and replies in turn, a reply at the end."""
+    """Yield the first message of a wrong role: the rules come first, then observations and replies in turn, a reply last."""
     roles = ["system", "user", *["assistant", "user"] * replies]
     del roles[2 * replies + 1 if replies else 2 :]
     for index in range(max(len(messages), len(roles))):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,7 +41,7 @@ class Row:
     """What the run says went wrong outside of the game; such a rollout is no score."""
     claims: dict[str, float] = field(default_factory=dict)
     """Scores as the run saved them: `reward` and metrics, by name; finite numbers only."""
-    contradictions: list[Difference] = field(default_factory=list)
+    contradictions: Sequence[Difference] = ()
     """What is wrong with the row before anything is replayed: scores that are missing or no numbers, parts that disagree."""
     stated: dict[str, Any] = field(default_factory=dict)
     """What else the run says of the rollout that its replay knows, by name; see `check.facts`."""
@@ -139,7 +139,7 @@ def file_name(index: int, kind: str = "json", rows: int = 0) -> str:
 
 
 def counted(rows: Iterable[Row]) -> list[Row]:
-    """Return `rows` in the order of their examples, since libraries save them as they finish, with indices and rollouts counted."""
+    """Return `rows` by example, since libraries save them as they finish, with indices and rollouts counted."""
     ordered = sorted(rows, key=lambda row: (not isinstance(row.example, int), row.example if isinstance(row.example, int) else 0))
     counts: Counter[Any] = Counter()
     found = []

@@ -137,7 +137,9 @@ def bad_numbers(scores: Mapping[str, Any], required: Iterable[str]) -> list[Cont
     """Return what is wrong with scores as such: those that are missing, and those that are no finite numbers."""
     names = dict.fromkeys((*required, *scores))
     return [
-        Contradiction(name, 0, scores.get(name, "missing"), "a finite number") for name in names if number(scores.get(name)) is None
+        Contradiction(name, 0, scores.get(name, "missing"), "a finite number")
+        for name in names
+        if number(scores.get(name)) is None
     ]
 
 

@@ -83,7 +83,7 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _check_stream(path: Path, status: os.stat_result | None) -> None:
-    """Raise FlappyError where `path` is neither a pipe nor a device of characters, so that it cannot be written to like a file."""
+    """Raise FlappyError where `path` is neither a pipe nor a device of characters, which are written to like files."""
     mode = status.st_mode if status else 0
     for what, kind in ((stat.S_ISSOCK, "a socket"), (stat.S_ISBLK, "a block device")):
         if what(mode):
@@ -158,7 +158,7 @@ def open_to_read(path: Path) -> BinaryIO:
             os.set_blocking(handle, True)
         return handle
 
-    return open(path, "rb", opener=opener)  # noqa: SIM115 - its caller closes it
+    return open(path, "rb", opener=opener)
 
 
 def parse_json(data: bytes | str, name: str, constants: bool = False) -> Any:

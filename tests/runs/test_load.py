@@ -3,6 +3,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from flappybird._version import __version__
+from flappybird.episodes import rewards
 from flappybird.episodes.arguments import Settings, opening, start
 from flappybird.episodes.episode import save
 from flappybird.errors import EpisodeError
@@ -13,12 +15,12 @@ from tests.conftest import play
 
 METADATA = {
     "env_id": "flappybird",
-    "env_args": {"max_turns": 300},
+    "env_args": {"max_turns": 60},
     "model": "planner",
     "num_examples": 3,
     "rollouts_per_example": 1,
     "sampling_args": {"n": 1, "max_tokens": None, "temperature": 0.5, "extra_body": {}},
-    "version_info": {"vf_version": "0.3.1", "env_version": "0.1.0"},
+    "version_info": {"vf_version": "0.3.1", "env_version": __version__},
 }
 
 
@@ -36,21 +38,33 @@ def saved_row(seed: int, policy: str = "heuristic", max_turns: int = 60) -> dict
             completion.append({"role": "user", "content": rollout.message()})
     data = episode.to_dict()
     turns = [{name: value for name, value in turn.items() if name != "reply"} for turn in data["turns"]]
+    ending = episode.outcome
+    metrics = {
+        "flappy_reward_func": float(ending.pipes_passed),
+        "flappy_survival_reward": ending.survival_score,
+        "format_reward_func": ending.format,
+        **{metric.__name__: metric(episode) for metric in rewards.ALL_METRICS},
+        "num_turns": float(len(turns)),
+    }
     return {
+        **metrics,
         "example_id": seed,
         "prompt": [{"role": "system", "content": system}, {"role": "user", "content": first}],
         "completion": completion,
         "info": {**info, "turns": turns, "outcome": data["outcome"]},
-        "reward": episode.outcome.reward,
-        "metrics": {"pipes_passed": float(episode.outcome.pipes_passed), "num_turns": float(len(turns))},
+        "reward": ending.reward,
+        "metrics": metrics,
         "error": None,
         "timing": {"start_time": 1_790_000_000.0 + seed},
-        "stop_condition": "tick_limit_reached",
+        "stop_condition": "tick_limit_reached" if ending.reason is Reason.TICK_LIMIT else "crashed",
         "token_usage": {"input_tokens": 100.0, "output_tokens": 10.0},
     }
 
 
 def write_run(folder, rows, metadata=METADATA):
+    """Write a run to `folder`; if nothing else is said, of as many examples as there are rows."""
+    if metadata is METADATA and rows:
+        metadata = {**METADATA, "num_examples": len(rows)}
     folder.mkdir(parents=True, exist_ok=True)
     lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     (folder / "results.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -63,7 +77,7 @@ def test_a_saved_run_is_read_with_all_that_is_known_of_it(tmp_path):
     run = load_run(write_run(tmp_path / "r", [saved_row(seed) for seed in (2, 0, 1)]))
     assert (run.kind, run.model, run.asked, run.damaged) == ("classic", "planner", 3, 0)
     assert run.sampling == {"n": 1, "temperature": 0.5}
-    assert run.versions == {"flappybird": "0.1.0", "verifiers": "0.3.1"}
+    assert run.versions == {"flappybird": __version__, "verifiers": "0.3.1"}
     assert run.date == datetime.fromtimestamp(1_790_000_000, UTC)
     assert [(row.index, row.example) for row in run.rows] == [(0, 0), (1, 1), (2, 2)]
     for row in run.rows:

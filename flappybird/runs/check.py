@@ -13,7 +13,8 @@ A row is **verified** where all of this holds:
 A run is verified where all its rows are, all that were asked for are there, none is there twice or beyond those asked for, no
 line is damaged, and its averages are those of its rows.
 
-Not covered, since nothing in a run can tell: when things happened and how long they took, token counts, the words of an error,
+Not covered, since nothing in a run can tell: words of a reply that change nothing of how it is read, where the transcript is all
+there is of it (the classic door); when things happened and how long they took, token counts, the words of an error,
 the model's name and its sampling settings, pictures and tool calls in messages, columns and metrics of other packages,
 `pass_at_k`, identifiers and hashes of the library, and the release of the library.
 """

@@ -202,6 +202,7 @@ class _Outputs:
             *_columns(data, output.metrics),
             *_order(messages, len(said)),
             *self._unlike_the_settings(info, episode, example),
+            *(_left_out(info) if error is None else ()),
         ]
         return Row(
             0,
@@ -222,6 +223,8 @@ class _Outputs:
             yield Contradiction("info.versions.flappybird", 0, played.flappybird or "missing", self.release or "a release")
         if played.physics != PHYSICS:
             yield Contradiction("info.versions.physics", 0, played.physics, PHYSICS)
+        if not isinstance(example, int):
+            yield Contradiction("example_id", 0, example, "a whole number")
         if self.settings is None or not isinstance(example, int):
             return
         first = self.settings.seed + example
@@ -232,6 +235,17 @@ class _Outputs:
         ):
             if stored != asked:
                 yield Contradiction(f"info.{name}", 0, stored, asked)
+
+
+def _left_out(info: _Info) -> Iterator[Contradiction]:
+    """Yield what is not there of what our door keeps of every rollout that came to its end."""
+    for name, there in (
+        ("config", isinstance(info.config, dict)),
+        ("turns", info.turns),
+        ("outcome", isinstance(info.outcome, dict)),
+    ):
+        if not there:
+            yield Contradiction(f"info.{name}", 0, "missing", "what was played")
 
 
 def _settings(env_args: dict[str, Any]) -> Settings | None:

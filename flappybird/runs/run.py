@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -138,20 +139,15 @@ def file_name(index: int, kind: str = "json", rows: int = 0) -> str:
     return f"episode-{index:0{max(4, len(str(rows - 1)))}d}.{kind}"
 
 
-def counted(rows: Iterable[Row]) -> list[Row]:
-    """Return `rows` by example, since libraries save them as they finish, with indices and rollouts counted."""
-    ordered = sorted(rows, key=lambda row: (not isinstance(row.example, int), row.example if isinstance(row.example, int) else 0))
-    counts: Counter[Any] = Counter()
-    found = []
-    for index, row in enumerate(ordered):
-        found.append(replace(row, index=index, rollout=counts[row.example]))
-        counts[row.example] += 1
-    return found
-
-
 def filled(head: Run, rows: Iterable[Row], damaged: int) -> Run:
-    """Return the run that `head` begins, with its rows."""
-    listed = counted(rows)
+    """Return the run that `head` begins, with its rows: by example, since libraries save them as they finish; files as they lie."""
+    listed = list(rows)
+    if head.kind != "episodes":
+        listed.sort(key=lambda row: row.example if isinstance(row.example, int) else math.inf)
+    counts: Counter[Any] = Counter()
+    for index, row in enumerate(listed):
+        listed[index] = replace(row, index=index, rollout=counts[row.example])
+        counts[row.example] += 1
     starts = [row.started for row in listed if row.started]
     worlds = {json.dumps([row.episode.config.model_dump(), row.episode.rules.model_dump()]) for row in listed if row.episode}
     mixed = [f"the rows were played under {len(worlds)} different settings"] if len(worlds) > 1 else []

@@ -336,7 +336,7 @@ class Traces:
 
 def _config(value: Any) -> FlappyConfig | str:
     try:
-        return FlappyConfig.of(value)
+        return FlappyConfig.of(value) if isinstance(value, dict) else show(value)
     except ConfigError as error:
         return str(error)
 
@@ -379,7 +379,7 @@ def _odd_nodes(trace: _Trace, episode: Episode) -> Iterator[Contradiction]:
         kept = first_kept(turn, window)
         place = nodes[reply].parent if reply < len(nodes) else reply - 1
         known.add(reply)
-        expected = [("user", None), *reversed(texts[2 * kept :]), ("system", None)]
+        expected = [("user", None), *reversed(texts[2 * kept :]), ("system", trace.task.data.system_prompt)]
         for step, (role, text) in enumerate(expected):
             if not isinstance(place, int) or not 0 <= place < min(reply, len(nodes)):
                 yield Contradiction(f"nodes[{reply}]", 0, f"{step} messages", f"after {len(expected)}")

@@ -70,6 +70,7 @@ UNSEEN = [
     r"tool_defs",
     r"answer",
     r"info\.turns\.\d+\.(prompt_tokens|completion_tokens|seconds)(=|!)",
+    r"completion\.\d+\.(content|reasoning_content)=0$",  # a word more, where it changes nothing of how the reply is read
     r"error(=|!)",  # found by the averages, see below
     r"info\.rules\.\w+!",  # a rule that is left out has its default
     r"info\.config\.\w+!",
@@ -112,7 +113,7 @@ def test_every_edit_of_a_classic_row_is_found(outputs):
         tried += 1
         if not faults(run_of_outputs([outputs[0], row], metadata, Path("run"))):
             missed.append(path)
-    assert missed == []
+    assert not missed, missed
     assert tried > 300
 
 
@@ -125,7 +126,7 @@ def test_every_edit_of_the_averages_is_found(outputs):
     ]
     unseen.append("version_info.env_version(=2|!)")  # a run without metadata has none either
     missed = [path for path, other in edited(metadata, unseen) if not faults(run_of_outputs(outputs, other, Path("run")))]
-    assert missed == []
+    assert not missed, missed
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,8 @@ UNSEEN_V1 = [
     r"traces\.0\.nodes\.\d+\.(timestamp|token_ids|mask|is_content|logprobs|sampled(=0|=1|!)$)",
     r"traces\.0\.info\.episode\.(player|origin|turns\.\d+\.(prompt_tokens|completion_tokens|seconds))",
     r"traces\.0\.info\.episode\.(config|rules)\.\w+!",
-    r"traces\.0\.info\.(ending|turn_rewards)!",  # a run of an older release has none
+    r"traces\.0\.errors",  # the words of an error, and none where there was none
+    r"traces\.0\.info\.(ending(!|=2)|turn_rewards!)",  # a run of an older release has none
     r"traces\.0\.info\.episode(!|\.(version|physics)!)",
     r"traces!",
 ]
@@ -206,7 +208,7 @@ def test_every_edit_of_a_trace_is_found(traced, tmp_path):
         tried += 1
         if not faults(v1_run(tmp_path, line)):
             missed.append(path)
-    assert missed == []
+    assert not missed, missed
     assert tried > 300
 
 

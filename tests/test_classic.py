@@ -419,3 +419,17 @@ def test_many_conversations_on_spoilt_answers_are_all_verified():
     assert [row.rollout for row in run.rows] == [0, 1] * 6
     assert all(check(row) == [] for row in run.rows)
     assert any(row.claims["invalid_actions"] > 0 for row in run.rows)
+
+
+def test_a_folder_that_cannot_be_written_to_costs_nothing_but_the_report(tmp_path, monkeypatch):
+    (tmp_path / "environments").write_text("in the way", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(classic.sys, "argv", ["vf-eval"])
+    lines = []
+    monkeypatch.setattr(classic.atexit, "register", lambda _, line, **__: lines.append(line))
+    with scripted(lambda body: NOOP) as url:
+        (row,) = evaluate(url, max_turns=2)
+    assert row["error"] is None
+    assert len(lines) == 1
+    assert lines[0].startswith("flappybird: no report: ")
+    assert "\n" not in lines[0]

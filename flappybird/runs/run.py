@@ -140,7 +140,7 @@ def file_name(index: int, kind: str = "json", rows: int = 0) -> str:
 
 
 def filled(head: Run, rows: Iterable[Row], damaged: int) -> Run:
-    """Return the run that `head` begins, with its rows: by example, since libraries save them as they finish; files as they lie."""
+    """Return the run that `head` begins, with its rows: by example, since libraries save as they finish; files as they lie."""
     listed = list(rows)
     if head.kind != "episodes":
         listed.sort(key=lambda row: row.example if isinstance(row.example, int) else math.inf)

@@ -7,9 +7,10 @@ from flappybird._version import __version__
 from flappybird.episodes import rewards
 from flappybird.episodes.arguments import Settings, opening, start
 from flappybird.episodes.episode import save
-from flappybird.errors import EpisodeError
+from flappybird.errors import ConfigError, EpisodeError
 from flappybird.protocol.reply import read_reply
-from flappybird.runs import check, load_episode_at, load_run
+from flappybird.runs import check, file_name, load_episode_at, load_run, open_run
+from flappybird.runs.resume import alone
 from flappybird.world.game import Reason
 from tests.conftest import play
 
@@ -178,3 +179,37 @@ def test_what_is_no_run_is_refused(tmp_path):
         load_run(tmp_path)
     with pytest.raises(EpisodeError, match="no such file or folder"):
         load_run(tmp_path / "none")
+
+
+def test_the_file_that_is_named_is_the_one_that_is_read(tmp_path):
+    write_run(tmp_path, [saved_row(1)])
+    (tmp_path / "traces.jsonl").write_text('{"traces": []}\n', encoding="utf-8")
+    assert load_run(tmp_path / "traces.jsonl").kind == "v1"
+    assert load_run(tmp_path / "results.jsonl").kind == load_run(tmp_path).kind == "classic"
+
+
+def test_names_sort_like_their_rows_however_many_there_are(tmp_path):
+    assert sorted(file_name(index, rows=20_000) for index in (9_999, 10_000, 2)) == [
+        file_name(index, rows=20_000) for index in (2, 9_999, 10_000)
+    ]
+    for index in (9_999, 10_000, 10_001):
+        save(play("noop", index), tmp_path / file_name(index))
+    assert [load_episode_at(f"{tmp_path}:{n}").seed for n in range(3)] == [9_999, 10_000, 10_001]
+    with pytest.raises(EpisodeError, match="no such file"):
+        load_episode_at(f"{tmp_path / 'episode-9999.json'}:²")
+
+
+def test_rows_are_read_one_at_a_time_from_any_of_them_on(tmp_path):
+    opened = open_run(write_run(tmp_path, [saved_row(2), "{half", saved_row(0)]))
+    rows = list(opened)
+    assert [row.example for row in rows] == [2, 0]
+    assert [row.example for row in opened.rows_at(rows[1].offset)] == [0]
+
+
+def test_a_folder_is_resumed_by_one_process_at_a_time(tmp_path):
+    second = pytest.raises(ConfigError, match="another process is playing for it")
+    with alone(tmp_path / "run"), second, alone(tmp_path / "run"):
+        pass
+    with alone(tmp_path / "run"):
+        pass
+    assert list((tmp_path / "run").iterdir()) == []

@@ -426,7 +426,7 @@ def test_a_folder_that_cannot_be_written_to_costs_nothing_but_the_report(tmp_pat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(classic.sys, "argv", ["vf-eval"])
     lines = []
-    monkeypatch.setattr(classic.atexit, "register", lambda _, line, **__: lines.append(line))
+    monkeypatch.setattr(classic.atexit, "register", lambda _, *said, **__: lines.extend(said))
     with scripted(lambda body: NOOP) as url:
         (row,) = evaluate(url, max_turns=2)
     assert row["error"] is None

@@ -6,10 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flappybird.errors import ConfigError, printable, show
 from flappybird.system.command import Parser, guarded
+
+if TYPE_CHECKING:
+    from flappybird.runs import Run
 
 DEFAULT_PORT = 8765
 """The port of `flappybird serve`, which `configs/endpoints.toml` names."""
@@ -122,19 +125,24 @@ def _add_episodes(commands: Any) -> None:
 
 def _episodes(args: argparse.Namespace) -> int:
     from flappybird.episodes.episode import save
+    from flappybird.errors import ConfigError
     from flappybird.runs import file_name, load_run
+    from flappybird.runs.folder import episode_files
 
     run = load_run(args.run)
+    names = {row.index: file_name(row.index, rows=len(run.rows)) for row in run.rows if row.episode is not None}
+    others = [file.name for file in episode_files(args.output) if file.name not in names.values()]
+    if others:
+        one = f"{others[0]}, which is" if len(others) == 1 else f"{len(others)} files such as {others[0]}, which are"
+        raise ConfigError(f"-o {args.output}: holds {one} not of this run and would be counted with it; name another folder")
     args.output.mkdir(parents=True, exist_ok=True)
-    written = 0
     for row in run.rows:
         if row.episode is None:
             print(printable(f"flappybird: row {row.index}: {row.problem}"), file=sys.stderr)
-            continue
-        save(row.episode, args.output / file_name(row.index))
-        written += 1
-    print(printable(f"{written} of {len(run.rows)} episodes written to {args.output}") + _damaged(run.damaged))
-    return 0 if run.rows and written == len(run.rows) else 1
+        else:
+            save(row.episode, args.output / names[row.index])
+    print(printable(f"{len(names)} of {len(run.rows)} episodes written to {args.output}") + _damaged(run.damaged))
+    return 0 if run.rows and len(names) == len(run.rows) else 1
 
 
 def _add_play(commands: Any) -> None:
@@ -282,28 +290,51 @@ def _add_verify(commands: Any) -> None:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from flappybird.runs import check, load_run
+    from flappybird.errors import EpisodeError
+    from flappybird.runs import load_run
+    from flappybird.runs.load import is_empty
 
-    failed = False
+    several = len(args.paths) > 1
+    sound: list[bool] = []
     for path in args.paths:
-        run = load_run(path)
-        verified = 0
-        for row in run.rows:
-            name = printable(f"{path}:{row.index}" if len(run.rows) > 1 else path)
-            if row.episode is None:
-                print(f"{name}: cannot be replayed: {printable(row.problem)}")
-                continue
-            differences = check(row)
-            for difference in differences:
-                print(f"{name}: {printable(difference)}")
-            verified += not differences
-        errored = sum(row.error is not None for row in run.rows)
-        told = f", {errored} ended by an error" if errored else ""
-        missing = (run.asked or 0) - len(run.rows)
-        told += f", {missing} of {run.asked} asked for are missing" if missing > 0 else ""
-        print(f"{printable(path)}: {verified} of {len(run.rows)} verified{told}{_damaged(run.damaged)}")
-        failed = failed or not run.rows or verified < len(run.rows) or run.damaged > 0
-    return int(failed)
+        try:
+            # Of several, one that was interrupted before its first rollout says nothing of the others.
+            run = None if several and is_empty(path) else load_run(path)
+        except EpisodeError as error:
+            if not several:
+                raise
+            print(printable(f"flappybird: {error}"), file=sys.stderr)
+            sound.append(False)
+            continue
+        if run is None or (several and not run.rows and not run.damaged):
+            print(f"{printable(path)}: left out: no rollout was finished")
+        else:
+            sound.append(_is_sound(path, run))
+    return 0 if sound and all(sound) else 1
+
+
+def _is_sound(path: str, run: Run) -> bool:
+    """Print what `verify` finds at `path`; return whether all that it promises holds, see `runs.check`."""
+    from flappybird.runs import check, check_run
+
+    verified = 0
+    for row in run.rows:
+        name = printable(f"{path}:{row.index}" if len(run.rows) > 1 else path)
+        if row.episode is None:
+            print(f"{name}: cannot be replayed: {printable(row.problem)}")
+            continue
+        differences = check(row)
+        for difference in differences:
+            print(f"{name}: {printable(difference)}")
+        verified += not differences
+    wrong = check_run(run)
+    for line in wrong:
+        print(f"{printable(path)}: {printable(line)}")
+    errored = sum(row.error is not None for row in run.rows)
+    rest = f", {errored} ended by an error" if errored else ""
+    rest += f", {run.missing} of {run.asked} asked for are missing" if run.missing else ""
+    print(f"{printable(path)}: {verified} of {len(run.rows)} verified{rest}{_damaged(run.damaged)}")
+    return bool(run.rows) and verified == len(run.rows) and not (wrong or run.missing or run.damaged)
 
 
 def _damaged(count: int) -> str:

@@ -8,6 +8,7 @@ the arithmetic of the next tick, and `problems` checks every word of a line by r
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 from collections.abc import Iterator
@@ -78,6 +79,10 @@ class Plan(NamedTuple):
         for option, value in (("--perturbed", self.perturbed), ("--validation", self.validation)):
             if not 0 <= value <= 1:
                 raise ConfigError(f"{option} = {value}: must be a share from 0 to 1")
+        if self.validation > 0 and round(self.games * self.validation) == 0:
+            raise ConfigError(
+                f"--validation = {self.validation}: is no game of {self.games}; ask for more games, or a larger share"
+            )
         for name in self.levels:
             least = _tokens(system_prompt(level(name), self.ticks_per_turn)) + 250 + 20 * self.ticks_per_turn
             if self.max_tokens is not None and self.max_tokens < least:
@@ -102,13 +107,16 @@ def write(plan: Plan, output: Path, numbers: Path | None = None) -> str:
     """
     plan.check()
     held_out = round(plan.games * plan.validation)
+    beside = output.with_name(f"{output.stem}.validation{output.suffix}")
+    files = {"-o": output, "--numbers": numbers} | ({"the validation part": beside} if held_out else {})
+    _check_apart({option: path for option, path in files.items() if path is not None})
     parts = [(output, TRAINING_SEEDS[plan.seed], plan.games - held_out)]
     if held_out:
-        parts.append((output.with_name(f"{output.stem}.validation{output.suffix}"), VALIDATION_SEEDS[plan.seed], held_out))
+        parts.append((beside, VALIDATION_SEEDS[plan.seed], held_out))
     told, flown = [], []
-    with ExitStack() as files, tqdm(total=plan.games, unit="game", disable=None, leave=False) as progress:
+    with ExitStack() as written, tqdm(total=plan.games, unit="game", disable=None, leave=False) as progress:
         for path, first, count in parts:
-            temporary = files.enter_context(replacing(path))
+            temporary = written.enter_context(replacing(path))
             lines = turns = 0
             with open(temporary, "w", encoding="utf-8", newline="\n") as file:
                 for game in _games(plan, first, count):
@@ -125,6 +133,14 @@ def write(plan: Plan, output: Path, numbers: Path | None = None) -> str:
                 save_numbers(flown, temporary)
             told.append(f"{numbers}: the same as arrays")
     return "\n".join(told)
+
+
+def _check_apart(files: dict[str, Path]) -> None:
+    """Raise ConfigError where two of the files to be written are one."""
+    for option, path in files.items():
+        for other, taken in files.items():
+            if option != other and os.path.realpath(path) == os.path.realpath(taken):
+                raise ConfigError(f"{other} {taken}: is the file of {option} too; name another")
 
 
 class Demonstration(NamedTuple):

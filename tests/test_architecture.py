@@ -33,7 +33,7 @@ world: units | config | levels course observation | game | solver | certify
 protocol: rules | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
-runs: run | check results traces resume | load | __init__
+runs: run | saved lines | folder results traces | check resume load | __init__
 system: signals install loopback memory network | files command
 server: chat | answers | __init__
 """

@@ -456,3 +456,17 @@ def test_real_time_runs_from_the_seconds_that_a_reply_took(policy_server):
     turns = row["info"]["turns"] if isinstance(row["info"], dict) else json.loads(row["info"])["turns"]
     assert all(turn["waited"] >= 3 for turn in turns)
     assert all(turn["waited"] == int(turn["seconds"] * 50) or abs(turn["seconds"] * 50 % 1) < 0.02 for turn in turns)
+
+
+def test_a_folder_that_cannot_be_written_to_costs_nothing_but_the_report(tmp_path, monkeypatch):
+    (tmp_path / "environments").write_text("in the way", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(classic.sys, "argv", ["vf-eval"])
+    lines = []
+    monkeypatch.setattr(classic.atexit, "register", lambda _, *said, **__: lines.extend(said))
+    with scripted(lambda body: NOOP) as url:
+        (row,) = evaluate(url, max_turns=2)
+    assert row["error"] is None
+    assert len(lines) == 1
+    assert lines[0].startswith("flappybird: no report: ")
+    assert "\n" not in lines[0]

@@ -9,6 +9,7 @@ import os
 import random
 import re
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
 from pathlib import Path
@@ -276,3 +277,11 @@ def test_the_name_of_a_report_tells_runs_apart() -> None:
     one, other = run(rows, "org/model:v1", env_args={"max_turns": 500}), run(rows, "org/model:v1")
     assert report_name(one).startswith("flappybird-0.1.0--org-model-v1--n2-r2--")
     assert report_name(one) != report_name(other)
+
+
+def test_two_runs_never_share_the_name_of_a_report() -> None:
+    models = ["openai/gpt-4", "openai-gpt-4", "模型一", "模型二", "m" * 80 + "a", "m" * 80 + "b"]
+    runs = [run([], model) for model in models]
+    runs += [replace(runs[0], path=Path("outputs/other")), replace(runs[0], date=None)]
+    assert len({report_name(one) for one in runs}) == len(runs)
+    assert report_name(runs[0]) == report_name(run([], models[0]))

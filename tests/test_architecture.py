@@ -18,8 +18,8 @@ system world
 protocol batch
 episodes
 players runs analysis
-render baselines cost sft server
-videos messages gymnasium_env report
+render messages baselines cost sft server
+videos gymnasium_env report
 classic taskset harness demo
 cli
 __main__
@@ -41,7 +41,7 @@ system: signals | files command
 HONEST = {("render/__main__.py", "videos")}
 """`render` hands its frames to `videos` when it is asked for a file."""
 
-HEAVY = ("verifiers", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib")
+HEAVY = ("verifiers", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib", "jinja2", "pandas")
 
 
 def imports(path: Path) -> set[str]:

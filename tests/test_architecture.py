@@ -33,7 +33,7 @@ world: units | config | levels course observation | game | solver | certify
 protocol: rules | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
-runs: run | check results traces resume | load | __init__
+runs: run | check results traces resume frame | load | __init__
 system: signals | files command
 """
 """The floors within a wing."""

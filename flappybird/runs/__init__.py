@@ -5,8 +5,9 @@ damaged line is skipped and counted, and a row without a usable transcript says 
 """
 
 from flappybird.runs.check import check
+from flappybird.runs.frame import to_frame
 from flappybird.runs.load import load_episode_at, load_run
 from flappybird.runs.results import error_of, run_of_outputs
 from flappybird.runs.run import Row, Run, file_name
 
-__all__ = ["Row", "Run", "check", "error_of", "file_name", "load_episode_at", "load_run", "run_of_outputs"]
+__all__ = ["Row", "Run", "check", "error_of", "file_name", "load_episode_at", "load_run", "run_of_outputs", "to_frame"]

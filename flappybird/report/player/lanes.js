@@ -42,7 +42,7 @@ function setLanes(flights, chosen) {
     each.caption = make("figcaption"); each.said = make("span", undefined, "sub");
     if (flights.length > 1) {
       const pick = make("button", undefined, "lane-pick");
-      pick.type = "button"; pick.append(nameOf(episode)); pick.addEventListener("click", () => { player.touched = true; choose(index); });
+      pick.type = "button"; pick.title = who(episode); pick.append(nameOf(episode)); pick.addEventListener("click", () => { player.touched = true; choose(index); });
       each.pick = pick; each.caption.append(pick, each.said);
     }
     box.append(each.canvas, each.caption);
@@ -72,7 +72,7 @@ function choose(index) {
 function laneWidth() {
   const box = $("lanes"), many = player.lanes.length, room = box.clientWidth, world = active().world;
   const others = $("stage").offsetHeight - box.offsetHeight + ($("stage").getBoundingClientRect().top - $("replay").getBoundingClientRect().top);
-  const free = Math.max(innerHeight - others - 24, 200), captions = many > 1 ? 26 : 0;
+  const free = Math.max(innerHeight - others - 24, 200), captions = many > 1 ? 46 : 0;
   let best = 0, columns = 1;
   for (let across = 1; across <= many; across++) {
     const rows = Math.ceil(many / across), width = Math.min((room - 10 * (across - 1)) / across, ((free - 10 * (rows - 1)) / rows - captions) * aspectOf(world));

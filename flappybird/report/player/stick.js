@@ -86,7 +86,7 @@ function land(stick, reason, pipe) {
     const asked = stick.asked.slice(at, at + many);
     body.turns = [...body.turns, { ticks: asked.length, status: "ok", actions: Array.from({ length: many }, (_, n) => asked[n] ? "T" : ".").join("") }];
   }
-  flight.starts = startsOf(body.turns);
+  flight.starts = startsOf(body.turns); flight.marks = null;
   Object.assign(episode, { end: reason, crashed: ["pipe", "floor", "ceiling"].includes(reason), pipe: pipe === undefined ? null : pipe });
   if (episode.crashed) {
     const last = flight.states[flight.states.length - 1][0], gap = pipe === undefined ? null : flight.course.gap(pipe);

@@ -66,7 +66,7 @@ function verdict(flight, tick) {
   const { episode, body } = flight, { blunder, death } = body, name = (tap) => tap ? "a TAP" : "holding", large = (text) => text[0].toUpperCase() + text.slice(1);
   let look = "", lead, rest;
   if (player.stick && player.stick.flying) [look, lead, rest] = ["free", "You fly.", "Space, click or touch is a flap."];
-  else if (tick > episode.ticks) [look, lead, rest] = ["free", "The episode is over.", "Only the ghost flies on."];
+  else if (tick > episode.ticks) [look, lead, rest] = ["free", "The episode is over.", player.race ? "This flight " + ended(episode) + " at tick " + episode.ticks + "." : "Only the ghost flies on."];
   else if (tick === episode.ticks && death) {
     const far = Math.abs(death.miss) / UNIT, side = death.miss > 0 ? "above" : "below";
     const where = death.reason === "pipe" ? "Hit the " + ordinal(death.pipe + 1) + " pipe, " + far.toFixed(2) + " " + side + " its gap." : "Hit the " + death.reason + ".";

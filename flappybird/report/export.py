@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -115,9 +116,10 @@ def _figure(chart: Chart, folder: Path, overview: Overview) -> list[Path]:
         warnings.simplefilter("ignore", UserWarning)  # a name in letters that no font here has; the run's number is before it
         legend = [] if len(chart.legend) == 1 and chart.legend[0].run is not None else list(chart.legend)
         names = [_name(key, overview) for key in legend]
-        columns = 1 if max(map(len, names), default=0) > 28 else 2
-        rows = -(-len(names) // columns)
-        figure = Figure(figsize=(WIDTH, WIDTH * chart.height / 440 + 0.16 * rows))
+        columns = 1 if max(map(len, names), default=0) > 26 else 2
+        names = [textwrap.fill(name, 27 if columns == 2 else 56, break_on_hyphens=False) for name in names]
+        rows = sum(name.count("\n") + 1 for name in names) / columns
+        figure = Figure(figsize=(WIDTH, WIDTH * chart.height / 440 + 0.15 * rows + 0.1))
         axes = figure.add_subplot()
         for mark in chart.marks:
             _draw(axes, mark)
@@ -163,11 +165,13 @@ def _draw(axes: Any, mark: Mark) -> None:
         axes.add_patch(Rectangle(low, max(xs) - low[0], max(ys) - low[1], facecolor=colour, edgecolor="white", **look))
     elif mark.kind in ("line", "step"):
         style = "steps-post" if mark.kind == "step" else "default"
-        axes.plot(xs, ys, color=colour, linewidth=0.6 * mark.width, linestyle=_dashes(mark.dash), drawstyle=style)
+        axes.plot(xs, ys, color=colour, linewidth=0.6 * mark.width, linestyle=_dashes(mark.dash), drawstyle=style, clip_on=False)
     else:
         fill = "none" if mark.kind == "ring" else colour
         size = 14 if mark.kind == "dash" else 9
-        axes.scatter(xs, ys, s=size, marker=MARKERS[mark.kind], facecolors=fill, edgecolors=colour, linewidths=0.6, zorder=3)
+        axes.scatter(
+            xs, ys, s=size, marker=MARKERS[mark.kind], facecolors=fill, edgecolors=colour, linewidths=0.6, zorder=3, clip_on=False
+        )
 
 
 def _handle(key: Key) -> Any:

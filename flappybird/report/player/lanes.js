@@ -58,7 +58,7 @@ function choose(index) {
   const flight = active(), { episode } = flight;
   if (!episode.human) { player.episode = episode; mark(episode); }
   player.lanes.forEach((each, other) => { each.box.classList.toggle("chosen", player.race && other === index); if (each.pick) each.pick.setAttribute("aria-pressed", other === index); });
-  $("whose").replaceChildren(nameOf(episode), make("span", title(episode) + (episode.ticks === undefined ? "" : " · " + ended(episode) + " at tick " + episode.ticks + " · reward " + episode.reward.toFixed(2)), "sub"));
+  $("whose").replaceChildren(nameOf(episode), make("span", title(episode) + " · " + (player.stick ? "from tick " + player.stick.from + " on" : ended(episode) + " at tick " + episode.ticks + " · reward " + episode.reward.toFixed(2)), "sub"));
   $("turning").disabled = !flight.body.blunder;
   $("ghost-label").hidden = !flight.ghost;
   $("video-box").hidden = !episode.video;

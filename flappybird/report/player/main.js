@@ -62,6 +62,7 @@ for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query)
 globalThis.flappybird = {
   player,
   landed: () => landed && stickFile(landed),
+  tick: () => { player.stick.flying = true; flyTick(player.stick); },
   async trajectory(position) {
     const flight = await open(data.episodes[position]);
     return flight && flight.states.map(([y, velocity], tick) => ({

@@ -24,7 +24,7 @@ function takeStick() {
   $("stick-controls").hidden = false; $("controls").hidden = true;
   $("stick-go").textContent = "Start"; $("stick-save").hidden = true;
   setLanes([flight], 0);
-  player.end = Math.max(base.episode.ticks, from + 1);
+  player.end = Math.max(base.episode.ticks, from + 1); $("scrub").max = player.end;
   const later = rules.latency_ticks ? " Your flaps land " + ticks(rules.latency_ticks) + " late, as the model’s did." : "";
   $("stick-said").textContent = "From tick " + from + ". Press space, click or touch to begin: each is a flap." + later;
   seek(from);
@@ -38,7 +38,7 @@ function stickScene(stick) {
   const tap = stick.rules.latency_ticks ? stick.queue[0] : stick.tap, [y, v] = flight.states[n];
   const next = tap ? flight.world.jump : v + flight.world.gravity;
   const live = { x: flight.world.bird_x, y: y + (stick.flying ? share * next : 0), v: stick.flying ? next : v };
-  return { others, live, hint: stick.flying ? "" : "Press space to fly\nfrom tick " + from };
+  return { others, live, hint: stick.flying ? "" : "Space, click or touch\nto fly from tick " + from };
 }
 
 function flap() {
@@ -63,7 +63,7 @@ function soar(stick, time) {
   for (; stick.over >= 1 && stick.flying; stick.over--) flyTick(stick);
   if (!stick.flying) return;
   player.at = stick.flight.states.length - 1 + stick.over;
-  player.end = Math.max(player.end, Math.ceil(player.at));
+  player.end = Math.max(player.end, Math.ceil(player.at)); $("scrub").max = player.end;
   render();
   requestAnimationFrame((next) => soar(stick, next));
 }

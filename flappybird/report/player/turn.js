@@ -34,9 +34,9 @@ function describe(flight, tick) {
   $("lane-name").replaceChildren(nameOf(episode)); $("lane-name").hidden = !player.race;
   const index = turnAt(flight, Math.min(tick, episode.ticks)), turn = body.turns[index], over = tick >= episode.ticks;
   $("turn-title").textContent = turn ? (over ? "After the last turn" : "Turn " + index) : "No turns";
-  const flying = player.stick && player.stick.flying;
+  const flying = player.stick;
   $("status").textContent = turn && !flying ? turn.status : ""; $("status").className = "pill " + (turn && turn.status === "ok" ? "ok" : "bad");
-  const actions = turn ? actionsOf(turn) : "";
+  const actions = turn && !flying ? actionsOf(turn) : "";
   $("action").textContent = actions; $("action").className = "pill" + (actions.includes("TAP") ? " tap" : "");
 
   const now = Math.min(tick, states.length - 1), [y, v] = states[now];
@@ -65,7 +65,7 @@ function describe(flight, tick) {
 function verdict(flight, tick) {
   const { episode, body } = flight, { blunder, death } = body, name = (tap) => tap ? "a TAP" : "holding", large = (text) => text[0].toUpperCase() + text.slice(1);
   let look = "", lead, rest;
-  if (player.stick && player.stick.flying) [look, lead, rest] = ["free", "You fly.", "Space, click or touch is a flap."];
+  if (player.stick) [look, lead, rest] = ["free", player.stick.flying ? "You fly." : "Your turn.", "The yellow bird is yours, the pink one " + who(player.stick.base.episode) + "’s; the blue one is the flight that would have lived."];
   else if (tick > episode.ticks) [look, lead, rest] = ["free", "The episode is over.", player.race ? "This flight " + ended(episode) + " at tick " + episode.ticks + "." : "Only the ghost flies on."];
   else if (tick === episode.ticks && death) {
     const far = Math.abs(death.miss) / UNIT, side = death.miss > 0 ? "above" : "below";

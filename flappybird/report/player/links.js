@@ -29,8 +29,7 @@ function follow(wanted) {
   if (!episode) { pause(); leaveStick(); player.lanes = []; player.episode = null; notice("There is no episode " + wanted.get("episode") + " in this report."); ready(); return; }
   const tick = Number(wanted.get("tick"));
   player.touched = true;
-  show(episode, { tick: Number.isFinite(tick) ? Math.floor(tick) : 0, race: wanted.get("race") === "1" }).then(ready);
-  $("replay").scrollIntoView();
+  show(episode, { tick: Number.isFinite(tick) ? Math.floor(tick) : 0, race: wanted.get("race") === "1" }).then(() => { $("replay").scrollIntoView(); render(); ready(); });
 }
 
 const ready = () => { document.documentElement.dataset.ready = Math.round(performance.now()); };

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from flappybird.errors import ConfigError, printable, show
 from flappybird.system.command import Parser, guarded
@@ -213,6 +213,12 @@ def _add_report(commands: Any) -> None:
         "-o", "--output", type=Path, metavar="FILE.html", help="default: named after the run, in environments/flappybird/reports"
     )
     report.add_argument("--videos", type=Path, metavar="DIR", help="exported videos to link to (default: videos inside each run)")
+    report.add_argument(
+        "--export",
+        type=Path,
+        metavar="DIR",
+        help="write charts (SVG, PDF, PNG) and tables (CSV, Parquet, Markdown, LaTeX) for a paper",
+    )
     form = report.add_mutually_exclusive_group()
     form.add_argument("--text", action="store_true", help="print the summary and write no file")
     form.add_argument("--json", action="store_true", help="print the numbers as JSON and write no file")
@@ -222,7 +228,8 @@ def _add_report(commands: Any) -> None:
 def _report(args: argparse.Namespace) -> int:
     from flappybird.report import report
 
-    return report(args.runs, args.output, args.videos, "text" if args.text else "json" if args.json else "html")
+    form: Literal["html", "text", "json"] = "text" if args.text else "json" if args.json else "html"
+    return report(args.runs, args.output, args.videos, form, args.export)
 
 
 def _add_serve(commands: Any) -> None:

@@ -18,8 +18,8 @@ system world
 protocol batch
 episodes
 players runs analysis
-render baselines cost sft server
-videos messages gymnasium_env report
+render messages baselines cost sft server
+videos gymnasium_env report
 classic taskset harness demo
 cli
 __main__
@@ -33,7 +33,7 @@ world: units | config | levels course observation | game | solver | certify
 protocol: rules | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
-runs: run | saved lines | folder results traces | check resume load | __init__
+runs: run | saved lines | folder results traces | check resume load frame | __init__
 system: signals install loopback memory network | files command
 server: chat | answers | __init__
 """
@@ -42,7 +42,20 @@ server: chat | answers | __init__
 HONEST = {("render/__main__.py", "videos")}
 """`render` hands its frames to `videos` when it is asked for a file."""
 
-HEAVY = ("verifiers", "numba", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib")
+HEAVY = (
+    "verifiers",
+    "numba",
+    "numpy",
+    "pygame",
+    "pydantic",
+    "starlette",
+    "datasets",
+    "tqdm",
+    "imageio",
+    "matplotlib",
+    "jinja2",
+    "pandas",
+)
 
 
 def imports(path: Path) -> set[str]:

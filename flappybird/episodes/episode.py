@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
@@ -213,6 +214,11 @@ class Episode(_Part):
         head = json.dumps(data, allow_nan=False, indent=1)
         lines = ",\n  ".join(json.dumps(turn, allow_nan=False) for turn in turns)
         return f'{head[:-2]},\n "turns": [{chr(10) + "  " if turns else ""}{lines}]\n}}\n'
+
+    def _repr_html_(self) -> str:
+        """Return the page's player for a notebook. The report stands above this floor, so it is only asked for here."""
+        shown: str = import_module("flappybird.report.notebook").player(self)
+        return shown
 
 
 def from_dict(data: Any, name: str = "episode") -> Episode:

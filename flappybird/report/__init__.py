@@ -1,7 +1,8 @@
 """A run → one page: what happened, why, and every episode to be watched again.
 
-`data` checks and explains every rollout, `summary` computes the numbers, `charts` draws, `payload` packs what the player
-needs, `page` puts it together. The page is one file that fetches nothing.
+`data` checks and explains every rollout, `causes` says what lost it, `summary` and `overview` compute the numbers, `charts` says
+what is drawn, `payload` packs what the player needs, `context` gathers it all and `page` fills the templates with it. The page is
+one self-contained file. `export` writes the same charts and tables for a paper.
 """
 
 from __future__ import annotations
@@ -55,7 +56,13 @@ def report_name(run: Run) -> str:
     return f"flappybird-{version}--{_safe(run.model)}--n{len(examples)}-r{rollouts}--{digest}.html"
 
 
-def report(paths: list[str], output: Path | None, videos: Path | None, form: Literal["html", "text", "json"]) -> int:
+def report(
+    paths: list[str],
+    output: Path | None,
+    videos: Path | None,
+    form: Literal["html", "text", "json"],
+    exported: Path | None = None,
+) -> int:
     """Do what `flappybird report` is asked to; return its exit code."""
     from flappybird.report.data import gather
     from flappybird.report.summary import to_dict
@@ -67,7 +74,18 @@ def report(paths: list[str], output: Path | None, videos: Path | None, form: Lit
         raise ConfigError(f"-o {output}: must be a file whose name ends in .html")
     if videos is not None and not videos.is_dir():
         raise ConfigError(f"--videos {videos}: no such folder")
+    if exported is not None and form != "html":
+        raise ConfigError(f"--export {exported}: --{form} prints and writes no file; give one of the two")
+    if exported is not None:
+        from flappybird.report import export
+
+        export.check(exported)
     runs = load_runs(paths, lambda line: print(printable(f"flappybird: {line}"), file=sys.stderr))
+    if exported is not None:
+        export.export(gather(runs), exported)
+        print(exported)
+    if exported is not None and output is None:
+        return 0
     if form == "text":
         print(text(gather(runs)), end="")
     elif form == "json":

@@ -1,335 +1,317 @@
-"""Runs → pictures, as inline SVG whose colours and type come from the page, so that they look right in light and dark.
-
-Matplotlib draws with marker colours; each becomes a class of the page's style sheet. No style attribute, no identifier
-that another picture could share and no date is left in what it wrote.
-"""
+"""Runs → charts, as data (see `figures`): what each mark stands for, and which episodes it opens, goes with it."""
 
 from __future__ import annotations
 
-import io
-import re
-import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-from xml.etree import ElementTree
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from flappybird.players.policies import POLICIES
 from flappybird.protocol.reply import Status
-from flappybird.report.data import ENDS, Records
+from flappybird.report.causes import death_text
+from flappybird.report.data import ENDS, Record, Records
+from flappybird.report.figures import Axis, Chart, Key, Kind, Mark, axis, percent_axis
+from flappybird.report.html import count, ordinal, percent
+from flappybird.report.overview import Overview, end_name
+from flappybird.report.palette import DASHES, look
 from flappybird.world.game import Reason
 
+MAX_POINTS = 1_500
+"""The most episodes of which a chart shows each; of more it shows every second, every third, …"""
 
-class Chart(NamedTuple):
-    """One picture."""
-
-    title: str
-    caption: str
-    svg: str
+MAX_BINS = 60
+"""The most groups that turns are put in."""
 
 
-TOKENS = {
-    "#000001": "ink",
-    "#000002": "mute",
-    "#000003": "grid",
-    "#000004": "paper",
-    "#000005": "pipe",
-    "#00000b": "ok",
-    "#00000c": "malformed",
-    "#00000d": "truncated",
-    "#00000e": "empty",
-    "#000015": "noop",
-    "#000016": "random",
-    "#000017": "heuristic",
-    "#000018": "planner",
-    **{f"#0000{32 + index:02x}": f"run{index}" for index in range(8)},
-}
-"""Marker colours and the style sheet's names for them: class f-NAME fills, s-NAME strokes."""
-
-COLOUR = {name: colour for colour, name in TOKENS.items()}
-RUN_COLOURS = [COLOUR[f"run{index}"] for index in range(8)]
-
-RC = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "flappybird",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": COLOUR["mute"],
-    "axes.labelcolor": COLOUR["mute"],
-    "axes.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": COLOUR["grid"],
-    "grid.linewidth": 0.6,
-    "xtick.color": COLOUR["mute"],
-    "ytick.color": COLOUR["mute"],
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-    "text.color": COLOUR["ink"],
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-    "figure.constrained_layout.use": True,
-    "path.simplify": False,
-    "text.parse_math": False,
-}
+Found = TypeVar("Found")
 
 
-def draw(runs: Sequence[Records]) -> list[Chart]:
-    """Return the pictures of `runs` for which there is anything to show."""
-    import matplotlib
-
-    found: list[Chart] = []
-    if not runs:
-        return found
-    with matplotlib.rc_context(RC), warnings.catch_warnings():
-        # A name in letters that matplotlib's own font lacks is laid out a little off; the page's font shows it.
-        warnings.simplefilter("ignore", UserWarning)
-        for name, (title, paint) in _CHARTS.items():
-            figure = _figure()
-            caption = paint(figure.add_subplot(), runs)
-            if caption:
-                found.append(Chart(title, caption, _svg(figure, name, f"{title}. {caption}")))
-    return found
+def charts(overview: Overview) -> list[Chart]:
+    """Return the charts for which there is anything to show."""
+    drawn = (paint(overview) for paint in (_pipes, _survival, _deaths, _ends, _format, _rewards))
+    return [chart for chart in drawn if chart]
 
 
-# --- the pictures: each paints on an axis and returns its caption, or nothing where there is nothing to show -----------
+def link(run: int, record: Record, tick: int | None = None) -> str:
+    """Return the fragment that opens a record in the player."""
+    return f"run={run}&episode={record.row.index}" + ("" if tick is None else f"&tick={tick}")
 
 
-def _pipes(axis: Any, runs: Sequence[Records]) -> str | None:
-    values = [[record.scores["pipes_passed"] for record in run.clean if "pipes_passed" in record.scores] for run in runs]
-    planner = [record.baselines["planner"].scores["pipes_passed"] for run in runs for record in run.clean if record.baselines]
-    if not any(values):
+def _each(overview: Overview) -> Iterator[tuple[int, Records]]:
+    """Yield the runs in the order of the leaderboard, the best last, so that it is drawn on top."""
+    for place in reversed(overview.places):
+        yield place.run, place.records
+
+
+def _keys(overview: Overview, kind: Kind = "bar") -> tuple[Key, ...]:
+    return tuple(Key(place.label, place.look, kind, run=place.run) for place in overview.places)
+
+
+# --- the charts: each returns nothing where there is nothing to show --------------------------------------------------
+
+
+def _pipes(overview: Overview) -> Chart | None:
+    passed = {
+        run: [r.scores["pipes_passed"] for r in records.clean if "pipes_passed" in r.scores] for run, records in _each(overview)
+    }
+    planner = [
+        record.baselines["planner"].scores["pipes_passed"]
+        for records in overview.runs
+        for record in records.clean
+        if record.baselines
+    ]
+    if not any(passed.values()):
         return None
-    highest = int(max(max(of_run, default=0) for of_run in values + [planner]))
-    step = max(-(-(highest + 1) // 24), 1)
-    edges = [edge - 0.5 for edge in range(0, highest + 1 + step, step)]
-    centres = [edge + step / 2 for edge in edges[:-1]]
-    width = 0.82 * step / len(runs)
-    for index, of_run in enumerate(values):
-        shares = _histogram(of_run, edges)
-        places = [centre + (index - (len(runs) - 1) / 2) * width for centre in centres]
-        axis.bar(places, shares, width=width * 0.94, color=_colour(index), label=_name(runs[index]))
-    if planner:
-        axis.stairs(_histogram(planner, edges), edges, color=COLOUR["planner"], linewidth=1.4, label="planner")
-    axis.set_xlabel("pipes passed")
-    axis.set_ylabel("share of episodes")
-    axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.grid(axis="x", visible=False)
-    _percent(axis)
-    axis.set_ylim(0, 1.02)
-    axis.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=4)
-    return "How many pipes the bird passed; the outline is the planner on the same seeds."
+    most = int(max(max(values, default=0) for values in (*passed.values(), planner)))
+    marks: list[Mark] = []
+    if len(passed) == 1:
+        ((run, values),) = passed.items()
+        step = max(-(-(most + 1) // 24), 1)
+        for low in range(0, most + 1, step):
+            here = sum(low <= value < low + step for value in values)
+            if here:
+                span = f"{low}" if step == 1 else f"{low} to {low + step - 1}"
+                title = f"{count(here, 'episode')} of {len(values)} passed {span} {'pipe' if span == '1' else 'pipes'}"
+                corners = ((low - 0.5 + 0.06 * step, 0.0), (low + step - 0.5 - 0.06 * step, here / len(values)))
+                marks.append(Mark("bar", look(run), corners, title, f"show&run={run}&pipes={low}-{low + step - 1}"))
+        if planner:
+            points: list[tuple[float, float]] = []
+            for low in range(0, most + 1, step):
+                share = sum(low <= value < low + step for value in planner) / len(planner)
+                points += [(low - 0.5, share), (low + step - 0.5, share)]
+            marks.append(Mark("line", "mute", tuple(points), "built-in planner on the same seeds", width=1.4))
+        x = Axis("pipes passed", -0.6, most + step - 0.4, axis("", [0, most], whole=True).ticks, grid=False)
+        caption = "How many pipes the bird passed; the outline is the built-in planner on the same seeds."
+        keys = (*_keys(overview), Key("built-in planner", "mute", "line")) if planner else _keys(overview)
+        return Chart("pipes", "Pipes passed", caption, x, percent_axis("share of episodes"), tuple(marks), keys)
+    for name, values, colour, width, where in (
+        *([("built-in planner", planner, "mute", 1.2, "")] if planner else []),
+        *((overview.runs[run].label, of_run, look(run), 2.0, f"show&run={run}") for run, of_run in passed.items()),
+    ):
+        if values:
+            steps = [(float(n), sum(value >= n for value in values) / len(values)) for n in range(most + 1)]
+            marks.append(Mark("line", colour, tuple(steps), name, where, width=width))
+    keys = (*_keys(overview, "line"), *([Key("built-in planner", "mute", "line")] if planner else []))
+    caption = "Share of episodes that passed at least so many pipes."
+    x = axis("pipes", [0, most], whole=True)
+    return Chart("pipes", "Pipes passed", caption, x, percent_axis("share of episodes"), tuple(marks), keys)
 
 
-def _survival(axis: Any, runs: Sequence[Records]) -> str | None:
-    last = 0
-    for index, run in enumerate(runs):
-        lives = [(record.episode.outcome.ticks, record.episode.outcome.reason) for record in run.clean if record.episode]
-        last = max(last, _curve(axis, lives, _colour(index), _name(run), 2.0))
-    if not last:
-        return None
+def _survival(overview: Overview) -> Chart | None:
+    marks: list[Mark] = []
+    keys = list(_keys(overview, "line"))
     for name in POLICIES:
         lives = [
-            (record.baselines[name].outcome.tick, record.baselines[name].outcome.reason)
-            for run in runs
-            for record in run.clean
+            (record.baselines[name].outcome.tick, record.baselines[name].outcome.reason.crashed)
+            for records in overview.runs
+            for record in records.clean
             if record.baselines
         ]
-        label = f"{name} (built-in)" if any(_name(run) == name for run in runs) else name
-        last = max(last, _curve(axis, lives, COLOUR[name], label, 1.0, zorder=1.5))
-    axis.set_xlim(0, last * 1.01)
-    axis.set_ylim(-0.02, 1.04)
-    axis.set_xlabel("tick")
-    axis.set_ylabel("share still alive")
-    _percent(axis)
-    axis.legend(loc="upper center", bbox_to_anchor=(0.5, 1.22), ncols=3)
-    return "Share of birds alive after each tick; thin lines are the built-in policies on the same seeds."
-
-
-def _deaths(axis: Any, runs: Sequence[Records]) -> str | None:
-    far = 2.6
-    drawn = 0
-    for index, run in enumerate(runs):
-        deaths = [record.analysis.death for record in run.clean if record.analysis and record.analysis.death]
-        for reason, marker in ((Reason.PIPE, "o"), (Reason.FLOOR, "v"), (Reason.CEILING, "^")):
-            places = [(death.pipe, 2 * death.offset / death.gap_height) for death in deaths if death.reason is reason]
-            if places:
-                jitter = (index - (len(runs) - 1) / 2) * 0.18
-                xs, ys = [pipe + jitter for pipe, _ in places], [max(-far, min(far, offset)) for _, offset in places]
-                axis.scatter(xs, ys, s=22, marker=marker, color=_colour(index), alpha=0.6, linewidths=0, clip_on=False)
-                drawn += len(places)
+        if lives:
+            marks.append(Mark("step", "mute", _curve(lives), f"built-in {name}", dash=DASHES[name], width=1.1))
+            keys.append(Key(f"built-in {name}", "mute", "line", DASHES[name]))
+    drawn = False
+    for run, records in _each(overview):
+        lives = [(r.episode.outcome.ticks, r.episode.outcome.reason.crashed) for r in records.clean if r.episode]
+        if lives:
+            drawn = True
+            marks.append(Mark("step", look(run), _curve(lives), records.label, f"show&run={run}", width=2.2))
     if not drawn:
         return None
-    left, right = axis.get_xlim()
-    left, right = min(left, -0.6), max(right, 2.6)
-    for low, high in ((1, far + 0.3), (-far - 0.3, -1)):
-        axis.axhspan(low, high, color=COLOUR["pipe"], alpha=0.22, linewidth=0)
-    axis.axhline(0, color=COLOUR["mute"], linewidth=0.6, linestyle=(0, (4, 3)))
-    axis.set_xlim(left, right)
-    axis.set_ylim(-far - 0.3, far + 0.3)
-    axis.set_yticks([-1, 0, 1], ["lower edge", "centre", "upper edge"])
-    axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.set_xlabel("pipe that was hit, or next to come")
-    axis.grid(visible=False)
-    return "Where the bird was when it died, measured in its gap: dots hit a pipe, triangles the floor ▾ or the ceiling ▴."
+    x = axis("tick", [mark.points[-1][0] for mark in marks], whole=True)
+    caption = "Share of birds alive after each tick; thin lines are the built-in players on the same seeds."
+    return Chart("survival", "Survival", caption, x, percent_axis("share still alive"), tuple(marks), tuple(keys))
 
 
-def _causes(axis: Any, runs: Sequence[Records]) -> str | None:
-    ends = [end for end in ENDS if any(run.ends.get(end) for run in runs)]
-    if not ends:
+def _deaths(overview: Overview) -> Chart | None:
+    far = 2.6
+    kinds: dict[Reason, Kind] = {Reason.PIPE: "dot", Reason.FLOOR: "down", Reason.CEILING: "up"}
+    found = [
+        (place, record)
+        for place, (run, records) in enumerate(_each(overview))
+        for record in records.clean
+        if record.analysis and record.analysis.death
+    ]
+    if not found:
         return None
-    height = 0.78 / len(runs)
-    for index, run in enumerate(runs):
-        counts = [run.ends.get(end, 0) for end in ends]
-        places = [place + (index - (len(runs) - 1) / 2) * height for place in range(len(ends))]
-        axis.barh(places, counts, height=height * 0.92, color=_colour(index), label=_name(run))
-        for place, count in zip(places, counts, strict=True):
-            if count:
-                axis.text(count, place, f" {count}", va="center", fontsize=9, color=COLOUR["ink"])
-    axis.set_yticks(range(len(ends)), [ENDS[end] for end in ends])
-    axis.set_ylim(len(ends) - 0.4, -0.6)
-    axis.set_xlabel("episodes")
-    axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.grid(axis="y", visible=False)
-    axis.margins(x=0.12)
-    if len(runs) > 1:
-        axis.legend(loc="lower right")
-    return "How every row of the run ended, errors and missing transcripts included."
+    order, runs = list(_each(overview)), len(overview.runs)
+    marks = [
+        Mark("band", "pipe", ((-1e6, 1), (1e6, far + 0.3))),
+        Mark("band", "pipe", ((-1e6, -1), (1e6, -far - 0.3))),
+    ]
+    pipes = []
+    for place, record in _thinned(found):
+        run = order[place][0]
+        death = record.analysis.death if record.analysis else None
+        assert death is not None
+        x = death.pipe + 1 + (place - (runs - 1) / 2) * min(0.5 / runs, 0.16)
+        y = max(-far, min(far, 2 * death.offset / death.gap_height))
+        pipes.append(x)
+        title = (
+            f"{order[place][1].label}, episode {record.row.index}: {death_text(death.reason, death.pipe)} at tick {death.tick}"
+        )
+        tick = record.cause.tick if record.cause else None
+        marks.append(Mark(kinds[death.reason], look(run), ((x, y),), title, link(run, record, tick)))
+    last = max(max(pipes) + 0.6, 3.4)
+    ticks = tuple((number, ordinal(int(number))) for number, _ in axis("", [1, last], start=1, whole=True).ticks if number >= 1)
+    marks[:2] = [mark._replace(points=((0.4, mark.points[0][1]), (last, mark.points[1][1]))) for mark in marks[:2]]
+    y_axis = Axis("", -far - 0.3, far + 0.3, ((-1, "lower edge"), (0, "centre"), (1, "upper edge")))
+    keys = (
+        *(_keys(overview, "dot") if runs > 1 else ()),
+        Key("hit a pipe", "mute", "dot"),
+        Key("the floor", "mute", "down"),
+        Key("the ceiling", "mute", "up"),
+    )
+    caption = "Where the bird was when it died, measured in the gap of that pipe." + _of(found)
+    return Chart(
+        "deaths",
+        "Where birds died",
+        caption,
+        Axis("pipe that was hit, or next to come", 0.4, last, ticks, False),
+        y_axis,
+        tuple(marks),
+        keys,
+    )
 
 
-def _format(axis: Any, runs: Sequence[Records]) -> str | None:
-    if len(runs) > 1:
-        return _format_compared(axis, runs)
-    by_turn = _statuses(runs[0])
+def _ends(overview: Overview) -> Chart | None:
+    if not any(records.records for records in overview.runs):
+        return None
+    rows = len(overview.places)
+    marks: list[Mark] = []
+    seen: dict[str, None] = {}
+    most = 0
+    for row, place in enumerate(overview.places):
+        total = len(place.records.records)
+        most = max(most, total)
+        at = 0.0
+        for end, number in place.records.ends.items():
+            seen[end] = None
+            y = rows - 1 - row
+            title = f"{place.label}: {number} of {total} ({percent(number / total)}) {ENDS[end]}"
+            where = f"show&run={place.run}&end={end_name(end)}"
+            marks.append(Mark("bar", f"end-{end_name(end)}", ((at, y - 0.36), (at + number, y + 0.36)), title, where))
+            at += number
+    keys = tuple(Key(ENDS[end], f"end-{end_name(end)}", "bar") for end in ENDS if end in seen)
+    ticks = tuple((float(rows - 1 - row), str(place.number) if rows > 1 else "") for row, place in enumerate(overview.places))
+    y_axis = Axis("", -0.6, rows - 0.4, ticks, False)
+    caption = "How every row of each run ended, errors and missing transcripts included."
+    return Chart(
+        "ends", "How episodes ended", caption, axis("episodes", [0, most], whole=True), y_axis, tuple(marks), keys, 60 + 30 * rows
+    )
+
+
+def _format(overview: Overview) -> Chart | None:
+    if len(overview.runs) > 1:
+        return _format_compared(overview)
+    by_turn = _statuses(overview.runs[0]) if overview.runs else []
     if not by_turn:
         return None
-    places, shares = _binned(by_turn)
-    bottom = [0.0] * len(places)
-    width = (places[1] - places[0] if len(places) > 1 else 1) * 0.96
-    for status in Status:
-        heights = [share.get(status, 0.0) for share in shares]
-        if any(heights):
-            axis.bar(places, heights, width=width, bottom=bottom, color=COLOUR[status.value], label=status.value)
-            bottom = [low + high for low, high in zip(bottom, heights, strict=True)]
-    axis.set_ylim(0, 1)
-    axis.set_xlabel("turn")
-    axis.set_ylabel("share of replies")
-    axis.grid(visible=False)
-    _percent(axis)
-    axis.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=4)
-    return "What became of the replies, turn by turn. All but “ok” flew as no-op."
+    size, shares = _binned(by_turn)
+    marks: list[Mark] = []
+    seen: dict[Status, None] = {}
+    for index, share in enumerate(shares):
+        low = 0.0
+        for status in Status:
+            if share.get(status):
+                seen[status] = None
+                first, last = index * size, min(index * size + size, len(by_turn)) - 1
+                turns = f"turn {first}" if last == first else f"turns {first} to {last}"
+                title = f"{turns}: {percent(share[status])} {status.value}"
+                corners = ((index * size, low), ((index + 0.96) * size, low + share[status]))
+                marks.append(Mark("bar", f"status-{status.value}", corners, title))
+                low += share[status]
+    keys = tuple(Key(status.value, f"status-{status.value}", "bar") for status in Status if status in seen)
+    caption = "What became of the replies, turn by turn. All but “ok” flew as no-op."
+    x = Axis("turn", 0, len(shares) * size, axis("", [0, len(by_turn)], whole=True).ticks, False)
+    return Chart("format", "Format by turn", caption, x, percent_axis("share of replies"), tuple(marks), keys)
 
 
-def _format_compared(axis: Any, runs: Sequence[Records]) -> str | None:
-    drawn = False
-    for index, run in enumerate(runs):
-        by_turn = _statuses(run)
+def _format_compared(overview: Overview) -> Chart | None:
+    marks, last = [], 1
+    for run, records in _each(overview):
+        by_turn = _statuses(records)
         if by_turn:
-            places, shares = _binned(by_turn)
-            axis.plot(
-                places, [share.get(Status.OK, 0.0) for share in shares], color=_colour(index), linewidth=1.8, label=_name(run)
+            size, shares = _binned(by_turn)
+            last = max(last, len(by_turn))
+            points = tuple((index * size + (size - 1) / 2, share.get(Status.OK, 0.0)) for index, share in enumerate(shares))
+            marks.append(
+                Mark(
+                    "line",
+                    look(run),
+                    points if len(points) > 1 else (*points, *points),
+                    records.label,
+                    f"show&run={run}",
+                    width=2.0,
+                )
             )
-            drawn = True
-    if not drawn:
+    if not marks:
         return None
-    axis.set_ylim(-0.02, 1.04)
-    axis.set_xlabel("turn")
-    axis.set_ylabel("share of valid replies")
-    _percent(axis)
-    axis.legend(loc="lower left")
-    return "Share of replies with a legal action, turn by turn."
+    caption = "Share of replies with a legal action, turn by turn."
+    x = axis("turn", [0, last], whole=True)
+    return Chart(
+        "format", "Format by turn", caption, x, percent_axis("share of valid replies"), tuple(marks), _keys(overview, "line")
+    )
 
 
-def _rewards(axis: Any, runs: Sequence[Records]) -> str | None:
-    drawn = False
-    for index, run in enumerate(runs):
-        scored = [record for record in run.records if "reward" in record.scores]
-        for clean in (True, False):
-            places = [(record.row.index, record.scores["reward"]) for record in scored if record.clean is clean]
-            if places:
-                look: dict[str, Any] = (
-                    {"color": _colour(index), "linewidths": 0} if clean else {"facecolors": "none", "edgecolors": _colour(index)}
-                )
-                axis.scatter(
-                    *zip(*places, strict=True), s=20, zorder=3, label=_name(run) if clean else None, clip_on=False, **look
-                )
-                drawn = True
-    longest = max(runs, key=lambda run: len(run.records))
-    planner = [(record.row.index, record.baselines["planner"].scores["reward"]) for record in longest.records if record.baselines]
-    if not drawn:
+def _rewards(overview: Overview) -> Chart | None:
+    scored = [(run, record) for run, records in _each(overview) for record in records.records if "reward" in record.scores]
+    if not scored:
         return None
+    longest = max(overview.runs, key=lambda records: len(records.records))
+    planner = [(r.row.index, r.baselines["planner"].scores["reward"]) for r in longest.records if r.baselines]
+    marks = [
+        Mark("dash", "mute", ((index, reward),), f"built-in planner on the seed of episode {index}: {reward:.2f}")
+        for index, reward in _thinned(planner)
+    ]
+    for run, record in _thinned(scored):
+        reward = record.scores["reward"]
+        errored = "" if record.clean else ", errored and no score"
+        title = f"{overview.runs[run].label}, episode {record.row.index}: {reward:.2f}{errored}"
+        place = ((float(record.row.index), reward),)
+        marks.append(Mark("dot" if record.clean else "ring", look(run), place, title, link(run, record)))
+    x = axis("episode", [mark.points[0][0] for mark in marks], start=None, whole=True, grid=False)
+    y = axis("reward", [mark.points[0][1] for mark in marks])
+    keys = [*_keys(overview, "dot")]
     if planner:
-        axis.scatter(
-            *zip(*planner, strict=True),
-            s=60 if len(planner) < 150 else 12,
-            marker="_",
-            color=COLOUR["planner"],
-            linewidths=1.2,
-            label="planner",
-        )
-    axis.set_xlabel("episode")
-    axis.set_ylabel("reward")
-    axis.set_ylim(bottom=0)
-    axis.grid(axis="x", visible=False)
-    axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=4)
-    return "Reward of every episode; dashes are the planner on the same seed, open circles errored and are no score."
+        keys.append(Key("built-in planner", "mute", "dash"))
+    if any(not record.clean for _, record in scored):
+        keys.append(Key("errored, no score", "mute", "ring"))
+    caption = "Reward of every episode; dashes are the built-in planner on the same seed." + _of(scored)
+    return Chart("rewards", "Reward by episode", caption, x, y, tuple(marks), tuple(keys))
 
 
-_CHARTS: dict[str, tuple[str, Callable[[Any, Sequence[Records]], str | None]]] = {
-    "pipes": ("Pipes passed", _pipes),
-    "survival": ("Survival", _survival),
-    "deaths": ("Where birds died", _deaths),
-    "causes": ("How episodes ended", _causes),
-    "format": ("Format by turn", _format),
-    "rewards": ("Reward by episode", _rewards),
-}
+# --- helpers ----------------------------------------------------------------------------------------------------------
 
 
-def _name(run: Records) -> str:
-    """Return the run's name for a legend: short, printable, and not hidden by a leading underscore."""
-    name = "".join(letter if letter.isprintable() else "\ufffd" for letter in run.label).lstrip("_") or "unknown"
-    return name if len(name) <= 30 else f"{name[:29]}…"
+def _thinned(found: Sequence[Found]) -> Sequence[Found]:
+    return found[:: -(-len(found) // MAX_POINTS) or 1]
 
 
-def _colour(index: int) -> str:
-    return RUN_COLOURS[index % len(RUN_COLOURS)]
+def _of(found: Sequence[object]) -> str:
+    step = -(-len(found) // MAX_POINTS)
+    return f" One of {step} is drawn." if step > 1 else ""
 
 
-def _percent(axis: Any) -> None:
-    axis.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-
-
-def _histogram(values: Sequence[float], edges: Sequence[float]) -> list[float]:
-    counts = [0] * (len(edges) - 1)
-    for value in values:
-        counts[min(int((value - edges[0]) / (edges[1] - edges[0])), len(counts) - 1)] += 1
-    return [count / max(len(values), 1) for count in counts]
-
-
-def _curve(axis: Any, lives: list[tuple[int, Reason]], colour: str, label: str, width: float, zorder: float = 2.5) -> int:
-    """Draw the share alive after each tick (Kaplan–Meier: those that left alive count until they left); return the last tick."""
+def _curve(lives: list[tuple[int, bool]]) -> tuple[tuple[float, float], ...]:
+    """Return the share alive after each tick (Kaplan–Meier: those that left alive count until they left)."""
     ends: dict[int, list[bool]] = {}
-    for ticks, reason in lives:
-        ends.setdefault(ticks, []).append(reason.crashed)
+    for ticks, died in lives:
+        ends.setdefault(ticks, []).append(died)
     at_risk, share = len(lives), 1.0
-    xs, ys = [0], [1.0]
+    points = [(0.0, 1.0)]
     for tick in sorted(ends):
-        died = sum(ends[tick])
-        if at_risk and died:
-            share *= 1 - died / at_risk
-        xs.append(tick)
-        ys.append(share)
+        deaths = sum(ends[tick])
+        if at_risk and deaths:
+            share *= 1 - deaths / at_risk
+        points.append((float(tick), share))
         at_risk -= len(ends[tick])
-    if lives:
-        axis.step(xs, ys, where="post", color=colour, linewidth=width, label=label, zorder=zorder)
-    return xs[-1]
+    return tuple(points)
 
 
-def _statuses(run: Records) -> list[dict[Status, int]]:
+def _statuses(records: Records) -> list[dict[Status, int]]:
     """Return, for each turn, how many replies had which status; errored rollouts are left out."""
     by_turn: list[dict[Status, int]] = []
-    for record in run.clean:
+    for record in records.clean:
         for index, turn in enumerate(record.episode.turns if record.episode else ()):
             if index == len(by_turn):
                 by_turn.append({})
@@ -337,101 +319,12 @@ def _statuses(run: Records) -> list[dict[Status, int]]:
     return by_turn
 
 
-def _binned(by_turn: list[dict[Status, int]], bins: int = 60) -> tuple[list[float], list[dict[Status, float]]]:
-    """Return centres and shares of at most `bins` groups of turns."""
-    size = -(-len(by_turn) // bins)
-    places, shares = [], []
+def _binned(by_turn: list[dict[Status, int]]) -> tuple[int, list[dict[Status, float]]]:
+    """Return the shares of statuses in at most `MAX_BINS` groups of turns, and how many turns a group has."""
+    size = -(-len(by_turn) // MAX_BINS)
+    shares = []
     for start in range(0, len(by_turn), size):
         group = by_turn[start : start + size]
         total = sum(sum(turn.values()) for turn in group)
-        places.append(start + (size - 1) / 2)
         shares.append({status: sum(turn.get(status, 0) for turn in group) / total for status in Status})
-    return places, shares
-
-
-# --- from matplotlib's SVG to the page's -------------------------------------------------------------------------------
-
-_SVG = "http://www.w3.org/2000/svg"
-_XLINK = "http://www.w3.org/1999/xlink"
-_KEPT = (
-    "font-size",
-    "opacity",
-    "fill-opacity",
-    "stroke-opacity",
-    "stroke-width",
-    "stroke-dasharray",
-    "stroke-dashoffset",
-    "text-anchor",
-)
-
-
-def _figure() -> Any:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.2, 3.5))
-    FigureCanvasSVG(figure)
-    figure.patch.set_visible(False)
-    return figure
-
-
-def _svg(figure: Any, name: str, description: str) -> str:
-    """Return `figure` as an SVG element for the page."""
-    for axis in figure.axes:
-        axis.patch.set_visible(False)
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    root = ElementTree.fromstring(buffer.getvalue())
-    used = set(re.findall(r"#([\w-]+)", " ".join(_references(root))))
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag in (f"{{{_SVG}}}style", f"{{{_SVG}}}metadata"):
-                parent.remove(child)
-    for element in root.iter():
-        _clean(element, name, used)
-    for unwanted in ("width", "height", "version"):
-        root.attrib.pop(unwanted, None)
-    root.set("class", "chart")
-    root.set("role", "img")
-    root.set("aria-label", description)
-    ElementTree.register_namespace("", _SVG)
-    ElementTree.register_namespace("xlink", _XLINK)
-    return ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
-
-
-def _references(root: ElementTree.Element) -> list[str]:
-    return [value for element in root.iter() for key, value in element.items() if key != "id" and "#" in value]
-
-
-def _clean(element: ElementTree.Element, name: str, used: set[str]) -> None:
-    """Turn one element's style into classes and attributes, and make its identifiers the picture's own."""
-    classes = []
-    if element.tag.endswith("}text"):
-        classes.append("label")
-    for part in element.attrib.pop("style", "").split(";"):
-        key, _, value = (side.strip() for side in part.partition(":"))
-        if key in ("fill", "stroke"):
-            token = TOKENS.get(value.lower())
-            if token:
-                classes.append(f"{key[0]}-{token}")
-            else:
-                element.set(key, value)
-        elif key in _KEPT:
-            element.set(key, value)
-        elif key == "font":
-            size = re.search(r"([\d.]+)px", value)
-            if size:
-                element.set("font-size", size[1])
-    for key in ("fill", "stroke"):
-        token = TOKENS.get(element.attrib.get(key, "").lower())
-        if token:
-            del element.attrib[key]
-            classes.append(f"{key[0]}-{token}")
-    if classes:
-        element.set("class", " ".join(classes))
-    identifier = element.attrib.pop("id", None)
-    if identifier in used:
-        element.set("id", f"{name}-{identifier}")
-    for key, value in list(element.items()):
-        if "#" in value and key not in ("id", "class"):
-            element.set(key, re.sub(r"#([\w-]+)", rf"#{name}-\1", value))
+    return size, shares

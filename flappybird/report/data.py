@@ -16,6 +16,7 @@ from flappybird.episodes import rewards
 from flappybird.episodes.episode import Episode, Replay, replay
 from flappybird.episodes.verify import Difference
 from flappybird.errors import TooMuchWork
+from flappybird.report.causes import CAUSES, Cause, cause_of
 from flappybird.report.reference import Played, Task, play_all
 from flappybird.runs import Row, Run, check
 from flappybird.world.game import Reason
@@ -50,6 +51,8 @@ class Record:
     """Where what was saved and the replay part."""
     played: Replay | None = None
     analysis: Analysis | None = None
+    cause: Cause | None = None
+    """Why the bird died; None where it did not, or where nobody knows."""
     baselines: dict[str, Played] | None = None
     """The built-in policies on the same task; None where they were not played."""
     video: Path | None = None
@@ -100,14 +103,25 @@ class Records:
         return {end: counts[end] for end in ENDS if counts[end]}
 
     @property
+    def causes(self) -> dict[str, int]:
+        """How many clean flights were lost by which cause, see `causes.CAUSES`."""
+        counts = Counter(record.cause.name for record in self.clean if record.cause)
+        return {cause: counts[cause] for cause in CAUSES if counts[cause]}
+
+    @property
     def replayed(self) -> list[Record]:
         """The records with a transcript."""
         return [record for record in self.records if record.episode]
 
     @property
+    def checked(self) -> list[Record]:
+        """The records with something to verify: a transcript of at least one turn."""
+        return [record for record in self.replayed if record.episode and record.episode.turns]
+
+    @property
     def verified(self) -> int:
-        """How many transcripts agree with their replay in everything that was saved."""
-        return sum(not record.differences for record in self.replayed)
+        """How many of `checked` agree with their replay in everything that was saved."""
+        return sum(not record.differences for record in self.checked)
 
 
 def gather(runs: list[Run], videos: Path | None = None) -> list[Records]:
@@ -160,6 +174,7 @@ def _record(row: Row, baselines: dict[Task, dict[str, Played]], clips: dict[int,
         claims = {name: value for name, value in row.claims.items() if math.isfinite(value)}
         return Record(row, Reason.ERROR.value if broke else NO_TRANSCRIPT, claims, [], video=video)
     played = replay(episode)
+    analysis: Analysis | None
     try:
         analysis = analyse(episode, played)
     except TooMuchWork as error:
@@ -171,6 +186,7 @@ def _record(row: Row, baselines: dict[Task, dict[str, Played]], clips: dict[int,
         differences=check(row, played),
         played=played,
         analysis=analysis,
+        cause=cause_of(episode, played, analysis) if analysis else None,
         baselines=baselines.get(Task.of(episode)),
         video=video,
     )

@@ -1,12 +1,15 @@
-"""Small pieces of HTML. What is called text here is escaped here; what is called markup has been escaped before."""
+"""How values are written on a page: filters of its templates. What comes from a run is escaped by the templates themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from flappybird.report.data import NO_TRANSCRIPT
-from flappybird.report.summary import Interval
+from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from flappybird.report.summary import Interval
 
 DIGITS = {
     "reward": 2,
@@ -19,96 +22,53 @@ DIGITS = {
 }
 """Decimals of the metrics; 2 for the others."""
 
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"}
+_UNSHOWABLE = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
+_UNSHOWABLE |= dict.fromkeys((*range(0xD800, 0xE000), 0x7F, 0xFFFE, 0xFFFF), 0xFFFD)
 
 
-def esc(value: object) -> str:
-    """Return `value` as HTML that shows it literally: no markup, control characters and lone surrogates as symbols."""
-    shown = []
-    for letter in str(value):
-        code = ord(letter)
-        if letter in _ENTITIES:
-            shown.append(_ENTITIES[letter])
-        elif code < 32 and letter not in "\n\t":
-            shown.append(chr(0x2400 + code))
-        elif 0xD800 <= code < 0xE000 or code in (0x7F, 0xFFFE, 0xFFFF):
-            shown.append("\ufffd")
-        else:
-            shown.append(letter)
-    return "".join(shown)
+def clean(value: Any) -> Any:
+    """Return `value` with what no file or browser can hold shown as symbols: control characters and lone surrogates.
 
-
-def name_of(text: str) -> str:
-    """A name from outside, whose writing direction stays its own."""
-    return f"<bdi>{esc(text)}</bdi>"
-
-
-def section(name: str, title: str, markup: str, beside: str = "") -> str:
-    """A section with its heading; `beside` (markup) stands on the heading's line."""
-    return (
-        f'<section id="{name}" aria-labelledby="{name}-title"><div class="section-head"><h2 id="{name}-title">{esc(title)}</h2>'
-        f"{beside}</div>{markup}</section>"
-    )
-
-
-def notice(text: str, *, bad: bool = False) -> str:
-    """A line that stands out."""
-    return f'<p class="notice{" bad" if bad else ""}">{esc(text)}</p>'
-
-
-def table(head: Sequence[str], rows: Iterable[str], *, caption: str = "", tall: str = "", left: Sequence[str] = ()) -> str:
-    """A table that scrolls by itself.
-
-    Args:
-        head: column names, text; those that are also in `left` are aligned left.
-        rows: markup of whole rows.
-        caption: markup.
-        tall: what to call the table's region where it may be long enough to scroll up and down.
+    Every expression of a template goes through here before it is escaped; markup stays as it is.
     """
-    cells = "".join(heading(name, name in left) for name in head)
-    top = f"<caption>{caption}</caption>" if caption else ""
-    return f"{scroll(tall)}<table>{top}<thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return value.translate(_UNSHOWABLE)
+    return value
 
 
-def scroll(tall: str = "") -> str:
-    """The opening of a box that scrolls sideways; if `tall` names it, also up and down, by keyboard too."""
-    return f'<div class="scroll tall" tabindex="0" role="region" aria-label="{esc(tall)}">' if tall else '<div class="scroll">'
+def number(value: float | None, metric: str) -> str:
+    """Return a value of a metric, a dash where it is not known."""
+    return "–" if value is None else minus(f"{value:.{DIGITS.get(metric, 2)}f}")
 
 
-def heading(name: str, left: bool = False) -> str:
-    """A column's heading."""
-    return f'<th scope="col"{" class=left" if left else ""}>{esc(name)}</th>' if name else "<td></td>"
+def span(interval: Interval | None, metric: str) -> str:
+    """Return an interval of a metric: `[40.10, 56.30]`, nothing where there is none."""
+    return f"[{number(interval.low, metric)}, {number(interval.high, metric)}]" if interval else ""
 
 
-def tr(cells: Iterable[str], *, name: str = "", look: str = "") -> str:
-    """A row of cells (markup), after the row's own heading `name` (markup) if given."""
-    first = f'<th scope="row">{name}</th>' if name else ""
-    return f"<tr{f' class={look}' if look else ''}>{first}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+def percent(share: float) -> str:
+    """Return a share of 1 in percent."""
+    return f"{share:.0%}".replace("%", " %")
 
 
-def dot(look: str) -> str:
-    """A spot of colour."""
-    return f'<span class="dot {look}"></span>'
-
-
-def end_look(end: str) -> str:
-    """The class of a way to end, a key of `data.ENDS`."""
-    return "e-none" if end == NO_TRANSCRIPT else f"e-{end}"
-
-
-def number(metric: str, value: float) -> str:
-    """A value of a metric."""
-    return f"{value:.{DIGITS.get(metric, 2)}f}"
-
-
-def span(metric: str, interval: Interval | None) -> str:
-    """An interval of a metric."""
-    return f"{number(metric, interval.low)} to {number(metric, interval.high)}" if interval else "–"
+def minus(text: str) -> str:
+    """Return a number's text with a real minus sign, never that of a zero."""
+    return text.replace("-", "−") if text.strip("-0.") else text.lstrip("-")
 
 
 def count(number: int, noun: str) -> str:
-    """`3 seeds`, `1 seed`."""
+    """Return `3 seeds`, `1 seed`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def ordinal(number: int) -> str:
+    """Return a number as people count.
+
+    >>> [ordinal(number) for number in (1, 2, 3, 11, 22, 113)]
+    ['1st', '2nd', '3rd', '11th', '22nd', '113th']
+    """
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def moment(when: datetime | None) -> str:
@@ -118,3 +78,8 @@ def moment(when: datetime | None) -> str:
     if when.tzinfo is None:
         return f"{when:%Y-%m-%d %H:%M:%S}, time zone unknown"
     return f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def as_json(value: Any) -> str:
+    """Return plain values as JSON text."""
+    return json.dumps(value, ensure_ascii=False, default=str, sort_keys=True)

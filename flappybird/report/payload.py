@@ -10,32 +10,46 @@ import base64
 import json
 import os
 import zlib
-from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from flappybird.analysis import Blunder
-from flappybird.episodes.episode import Episode, Replay
-from flappybird.report.data import Record, Records
+from flappybird.episodes.episode import FORMAT, PHYSICS, VERSION, Episode, Replay
+from flappybird.episodes.rewards import SURVIVAL_BASE, SURVIVAL_RAMP, SURVIVAL_RAMP_TICKS, WEIGHTS
+from flappybird.episodes.rollout import Rollout
+from flappybird.errors import MissingPart
+from flappybird.messages import png, require_renderer
+from flappybird.protocol.observe import has_picture, observe
+from flappybird.protocol.prompt import prompt_of
+from flappybird.report.causes import CAUSES
+from flappybird.report.data import Record
+from flappybird.report.overview import Overview
+from flappybird.report.palette import look
 from flappybird.report.reference import Task
-from flappybird.world.config import FlappyConfig
-from flappybird.world.course import Course, Physics
+from flappybird.world.course import Physics
+from flappybird.world.game import FlappyGame
 from flappybird.world.units import to_units
+
+MAX_PICTURES = 300
+"""The most pictures of observations in a page, some 6 kB each; the page draws the others itself."""
 
 AFTERLIFE = 60
 """How many ticks past the end of an episode the ghost of what would have saved the bird is shown."""
 
 
-def payload(runs: Sequence[Records], folder: Path) -> dict[str, Any]:
+def payload(overview: Overview, folder: Path) -> dict[str, Any]:
     """Return the data of the page, as plain JSON values; links to videos are relative to `folder`."""
-    worlds: dict[FlappyConfig, int] = {}
-    courses: dict[tuple[FlappyConfig, int], tuple[int, Course]] = {}
-    last: dict[int, int] = {}
-    tasks: dict[Task, int] = {}
+    lists: dict[str, dict[Any, int]] = {name: {} for name in ("worlds", "rules", "tasks", "players", "prompts")}
+
+    def number(name: str, value: Any) -> int:
+        return lists[name].setdefault(value, len(lists[name]))
+
+    pictures = Pictures()
     episodes = []
-    for number, run in enumerate(runs):
-        for record in run.records:
-            head: dict[str, Any] = {"run": number, "index": record.row.index, "end": record.end, "rollout": record.row.rollout}
+    for run, records in enumerate(overview.runs):
+        for record in records.records:
+            head: dict[str, Any] = {"run": run, "index": record.row.index, "end": record.end}
             if record.row.error is not None:
                 head["error"] = record.row.error
             if record.video:
@@ -45,39 +59,97 @@ def payload(runs: Sequence[Records], folder: Path) -> dict[str, Any]:
                 head["problem"] = record.row.problem or "nothing was saved of it"
                 episodes.append(head)
                 continue
-            course, _ = courses.setdefault((episode.config, episode.seed), (len(courses), played.course))
             ghost = _ghost(analysis.blunder, len(analysis.taps))
-            last[course] = max(last.get(course, 0), len(analysis.taps), (ghost["from"] + len(ghost["taps"])) if ghost else 0)
             head |= {
                 "seed": episode.seed,
-                "world": worlds.setdefault(episode.config, len(worlds)),
-                "course": course,
-                "task": tasks.setdefault(Task.of(episode), len(tasks)),
+                "world": number("worlds", episode.config),
+                "rules": number("rules", episode.rules),
+                "prompt": number("prompts", prompt_of(episode.config, episode.rules)),
+                "player": number("players", _json(episode.player.model_dump())),
+                "task": number("tasks", Task.of(episode)),
                 "ticks": len(analysis.taps),
                 "crashed": analysis.death is not None,
                 "horizon": analysis.horizon,
                 "lost": analysis.blunder.tick if analysis.blunder else None,
                 "reward": episode.outcome.reward,
-                "body": pack(_body(record, episode, played, ghost)),
+                "pipe": episode.outcome.pipe,
+                "body": pack(_body(record, episode, played, ghost, pictures)),
             }
+            if record.cause:
+                head["cause"] = record.cause.name
             episodes.append(head)
     return {
-        "runs": [run.label for run in runs],
-        "worlds": [{**Physics.of(config)._asdict(), "world_h": to_units(config.world_h)} for config in worlds],
-        "courses": [
-            [tuple(course.gap(pipe)) for pipe in range(course.physics.newest(last[index]) + 2)]
-            for index, course in courses.values()
+        "runs": [
+            {"label": records.label, "number": overview.number[run], "look": look(run)}
+            for run, records in enumerate(overview.runs)
         ],
+        "worlds": [
+            {**Physics.of(config)._asdict(), "world_h": to_units(config.world_h), "config": config.model_dump()}
+            for config in lists["worlds"]
+        ],
+        "rules": [rules.model_dump() | {"observation": rules.observation} for rules in lists["rules"]],
+        "prompts": list(lists["prompts"]),
+        "players": [json.loads(player) for player in lists["players"]],
+        "causes": {name: label for name, (label, _) in CAUSES.items()},
+        "scoring": {
+            "weights": WEIGHTS,
+            "base": SURVIVAL_BASE,
+            "ramp": SURVIVAL_RAMP,
+            "ramp_ticks": SURVIVAL_RAMP_TICKS,
+        },
+        "file": {"format": FORMAT, "version": VERSION, "physics": PHYSICS},
         "episodes": episodes,
     }
 
 
-def _body(record: Record, episode: Episode, played: Replay, ghost: dict[str, Any] | None) -> dict[str, Any]:
+class Pictures:
+    """The pictures that models were sent, made again: those around what lost a game, no more than `MAX_PICTURES` in all."""
+
+    def __init__(self) -> None:
+        self.left = MAX_PICTURES
+
+    def of(self, episode: Episode, played: Replay, starts: list[int], lost: int | None) -> dict[int, str]:
+        """Return base64 PNG files by turn; none where the renderer is not installed."""
+        if not has_picture(episode.rules) or not self.left:
+            return {}
+        try:
+            require_renderer(episode.rules)
+        except MissingPart:
+            return {}
+        middle = next((turn for turn, start in enumerate(starts) if lost is not None and start >= lost), len(starts) - 1)
+        wanted = sorted({0, *range(max(middle - 4, 0), min(middle + 3, len(starts)))} & set(range(len(starts))))[: self.left]
+        self.left -= len(wanted)
+        found = {}
+        for turn in wanted:
+            state = played.states[starts[turn]]
+            record = {"tick": state.tick, "y": state.y, "velocity": state.velocity, "ended": None, "turns": []}
+            rollout = Rollout(episode.config, episode.seed, episode.rules, record)
+            found[turn] = base64.b64encode(png(rollout)).decode("ascii")
+        return found
+
+
+def seen(record: Record, episode: Episode, played: Replay, starts: list[int]) -> list[str]:
+    """Return what the model read in each turn: as it was saved, else as this environment sends it."""
+    saved = record.row.observations or []
+    texts = []
+    for turn, start in enumerate(starts):
+        if turn < len(saved):
+            texts.append(saved[turn])
+            continue
+        state = played.states[start]
+        game = FlappyGame(episode.config, episode.seed, state=state)
+        trail = played.states[starts[turn - 1] if turn else start : start + 1]
+        texts.append(observe(game.observation(), episode.rules, episode.config, trail))
+    return texts
+
+
+def _body(record: Record, episode: Episode, played: Replay, ghost: dict[str, Any] | None, pictures: Pictures) -> dict[str, Any]:
     analysis = record.analysis
     assert analysis is not None
     flown = [0] * len(episode.turns)
     for index in played.turn_at:
         flown[index] += 1
+    starts = [0, *accumulate(flown)][:-1]
     turns = []
     for turn, ticks in zip(episode.turns, flown, strict=True):
         entry: dict[str, Any] = {"ticks": ticks, "status": turn.status.value, "actions": _marks(turn.taps)}
@@ -101,6 +173,11 @@ def _body(record: Record, episode: Episode, played: Replay, ghost: dict[str, Any
                 entry[name] = value
         turns.append(entry)
     death, blunder = analysis.death, analysis.blunder
+    texts = seen(record, episode, played, [start for start, ticks in zip(starts, flown, strict=True) if ticks])
+    for entry, text in zip(turns, texts, strict=False):
+        entry["seen"] = text
+    for index, picture in pictures.of(episode, played, starts, blunder.tick if blunder else None).items():
+        turns[index]["picture"] = picture
     return {
         "taps": _marks(analysis.taps),
         "margins": analysis.margins,
@@ -111,6 +188,7 @@ def _body(record: Record, episode: Episode, played: Replay, ghost: dict[str, Any
         "death": death._asdict() if death else None,
         "ghost": ghost,
         "turns": turns,
+        "slips": [str(slip) for slip in record.cause.slips] if record.cause else [],
         "differences": [str(difference) for difference in record.differences],
     }
 

@@ -127,6 +127,8 @@ class Summary:
             "without_transcript": len(records.records) - len(records.replayed),
             "ends": records.ends,
             "transcripts": len(records.replayed),
+            "checked": len(records.checked),
+            "causes": records.causes,
             "verified": records.verified,
             "differences": [
                 {"row": record.row.index, "first": str(record.differences[0]), "number": len(record.differences)}
@@ -174,6 +176,15 @@ def compare(one: dict[Task, float], other: dict[Task, float], tasks: Sequence[Ta
         ties=int((abs(differences) <= 1e-9).sum()),
         losses=int((differences < -1e-9).sum()),
     )
+
+
+def of_means(records: Records, tasks: Sequence[Task]) -> tuple[float, Interval | None]:
+    """Return the mean over `tasks` of a run's mean reward, and its interval."""
+    import numpy as np
+
+    by_task = _rewards(records)
+    values = np.array([by_task[task] for task in tasks])
+    return float(values.mean()), _interval(values, np.ones(len(values)))
 
 
 def _rewards(records: Records) -> dict[Task, float]:

@@ -6,13 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from flappybird.errors import show
 from flappybird.players.policies import POLICIES
+from flappybird.report.causes import CAUSES
 from flappybird.report.data import ENDS, Records
+from flappybird.report.overview import Overview
 from flappybird.report.summary import METRICS, Summary, ranking
 
 
 def text(runs: Sequence[Records]) -> str:
     """Return the summary of `runs`, about 100 columns wide."""
-    blocks = ["\n".join(_run(Summary(run))) for run in runs]
+    summaries = [Summary(run) for run in runs]
+    blocks = ["\n".join(_run(summary)) for summary in summaries]
+    if runs:
+        blocks.insert(0, _plain("".join(text for text, _ in Overview(runs, summaries).verdict())))
     if len(runs) > 1:
         blocks.append("\n".join(_ranking(runs)))
     return "\n\n".join(blocks) + "\n"
@@ -26,7 +31,9 @@ def _run(summary: Summary) -> Iterator[str]:
     missing = f", {records.missing} missing" if records.missing else ""
     yield f"{asked}{len(records.records)} rows: {len(records.clean)} ok, {len(records.errored)} errored{missing}"
     yield "ended: " + (", ".join(f"{count} {ENDS[end]}" for end, count in records.ends.items()) or "nothing was played")
-    yield f"{records.verified} of {len(records.replayed)} transcripts verified by replay"
+    yield f"{records.verified} of {len(records.checked)} transcripts verified by replay"
+    if records.causes:
+        yield "lost by: " + ", ".join(f"{count} {CAUSES[cause][0].lower()}" for cause, count in records.causes.items())
     for record in records.records:
         if record.differences:
             yield f"  episode {record.row.index} differs first at {record.differences[0]}"

@@ -5,6 +5,7 @@ damaged line is skipped and counted, and a row without a usable transcript says 
 """
 
 from flappybird.runs.check import check, check_run
+from flappybird.runs.frame import to_frame
 from flappybird.runs.load import OpenRun, load_episode_at, load_run, load_runs, open_run
 from flappybird.runs.results import error_of, run_of_outputs
 from flappybird.runs.run import Row, Run, file_name
@@ -22,4 +23,5 @@ __all__ = [
     "load_runs",
     "open_run",
     "run_of_outputs",
+    "to_frame",
 ]

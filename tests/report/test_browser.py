@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,7 @@ def test_the_point_of_no_return_is_one_key_or_click_away(browser: Browser, page:
     browser.find_element(By.TAG_NAME, "body").send_keys(Keys.ARROW_RIGHT)
     assert "Doomed" in text(browser, "verdict")
     browser.find_element(By.TAG_NAME, "body").send_keys(Keys.END)
-    assert "Hit pipe" in text(browser, "verdict")
+    assert re.match(r"Hit the \d+(st|nd|rd|th) pipe, ", text(browser, "verdict"))
 
 
 def test_an_episode_that_was_never_lost_has_no_such_button(browser: Browser, page: Path) -> None:
@@ -245,13 +246,13 @@ def test_E05_a_row_without_a_transcript_says_so_instead_of_a_broken_player(brows
 def test_D07_an_errored_rollout_is_not_shown_as_a_death(browser: Browser, page: Path) -> None:
     open_page(browser, page, "#episode=5&tick=20")
     assert "ended by an error and is no score: the server answered 500" in text(browser, "player-notice")
-    assert "The episode stopped here: error." in text(browser, "verdict")
+    assert "The episode stopped here: errored." in text(browser, "verdict")
 
 
 def test_the_table_sorts_both_ways_and_filters_by_cause(browser: Browser, page: Path) -> None:
     open_page(browser, page)
     head = next(one for one in browser.find_elements(By.CSS_SELECTOR, "#episodes th") if "Reward" in one.text)
-    column = "return Array.from(document.querySelectorAll('#rows tr:not([hidden])'), (row) => row.cells[5].dataset.v)"
+    column = "return Array.from(document.querySelectorAll('#rows tr:not([hidden])'), (row) => row.cells[6].dataset.v)"
     for direction, ordered in (("ascending", sorted), ("descending", lambda values: sorted(values, reverse=True))):
         head.find_element(By.TAG_NAME, "button").click()
         assert head.get_attribute("aria-sort") == direction
@@ -259,10 +260,10 @@ def test_the_table_sorts_both_ways_and_filters_by_cause(browser: Browser, page: 
         known = [float(value) for value in values if value != ""]
         assert known == ordered(known)
         assert values[len(known) :] == [""] * (len(values) - len(known)), "what is not known comes last"
-    browser.find_element(By.CSS_SELECTOR, ".filters [data-end=error]").click()
+    browser.find_element(By.CSS_SELECTOR, ".filters [data-value=error]").click()
     assert len(browser.execute_script(column)) == 2
     assert text(browser, "shown") == "2 of 8 shown"
-    browser.find_element(By.CSS_SELECTOR, ".filters [data-end='']").click()
+    browser.find_element(By.CSS_SELECTOR, ".filters [data-by='']").click()
     assert len(browser.execute_script(column)) == 8
 
 

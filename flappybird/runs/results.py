@@ -12,7 +12,7 @@ from flappybird.episodes.episode import MAX_BYTES, Ending, Episode, Player, Turn
 from flappybird.episodes.rewards import finish
 from flappybird.episodes.rollout import Rollout
 from flappybird.errors import ConfigError, EpisodeError, show
-from flappybird.protocol.reply import content_text
+from flappybird.protocol.reply import content_text, said_and_thought
 from flappybird.protocol.rules import Rules
 from flappybird.runs.run import (
     Row,
@@ -109,9 +109,7 @@ def _row(output: Mapping[str, Any], player: Player, path: Path) -> Row:
         "example": example if isinstance(example, int | str) else None,
     }
     messages = [*list_of(output.get("prompt")), *list_of(output.get("completion"))]
-    said = [
-        (content_text(m.get("content")), content_text(m.get("reasoning_content"))) for m in messages if role_of(m) == "assistant"
-    ]
+    said = [said_and_thought(m.get("content"), m.get("reasoning_content")) for m in messages if role_of(m) == "assistant"]
     try:
         episode = _rebuild(output, player, said, {"run": path.name, "example": kept["example"]}, kept["error"])
     except (EpisodeError, ConfigError) as error:

@@ -11,7 +11,7 @@ from typing import Any
 from flappybird.episodes.arguments import ARGUMENTS
 from flappybird.episodes.episode import MAX_BYTES, Player, from_dict
 from flappybird.errors import EpisodeError, show
-from flappybird.protocol.reply import content_text
+from flappybird.protocol.reply import content_text, said_and_thought
 from flappybird.runs.run import (
     Row,
     Run,
@@ -143,7 +143,7 @@ def _row_of_trace(trace: Mapping[str, Any], example: int | None, player: Player,
         0,
         episode,
         observations=[_asked(node, nodes) for node in said],
-        replies=[(content_text(reply.get("content")), content_text(reply.get("reasoning_content"))) for reply in replies],
+        replies=[said_and_thought(reply.get("content"), reply.get("reasoning_content")) for reply in replies],
         **kept,
     )
 

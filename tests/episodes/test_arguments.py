@@ -57,7 +57,7 @@ def test_an_episode_without_the_later_rules_is_read_and_verified():
     ("rule", "told"),
     [
         ({"observation": "pixels"}, "observation = 'pixels'"),
-        ({"history_turns": -1}, "history_turns = -1"),
+        ({"history_turns": -2}, "history_turns = -2"),
         ({"realtime": -1.0}, "realtime = -1.0"),
         ({"realtime": float("nan")}, "realtime = nan"),
         ({"realtime": "fast"}, "realtime = 'fast'"),

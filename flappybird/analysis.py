@@ -48,7 +48,8 @@ class Blunder(NamedTuple):
     tap: bool
     """What the bird did there; the other action would have kept it alive."""
     turn: int | None
-    """Index of the turn whose reply asked for it; None where latency filled in for a reply yet to come."""
+    """Index of the turn whose reply asked for it; None where latency, or time that passed before the reply was there, filled in
+    for a reply yet to come."""
     doomed: int
     """Ticks that the bird flew on, alive, with nothing left that could save it."""
     rescue: tuple[bool, ...]
@@ -104,7 +105,7 @@ def analyse(episode: Episode, played: Replay | None = None) -> Analysis:
         blunder = Blunder(
             tick=lost,
             tap=taps[lost],
-            turn=played.turn_at[asked] if asked >= 0 else None,
+            turn=_asked_by(episode, played, asked),
             doomed=len(alive) - 1 - lost,
             rescue=rescue(survival, course, states[lost]),
         )
@@ -166,6 +167,15 @@ def rescue(survival: Survival, course: Course, state: State) -> tuple[bool, ...]
         taps.append(tap)
         state = state.then(tap, physics)
     return tuple(taps)
+
+
+def _asked_by(episode: Episode, played: Replay, tick: int) -> int | None:
+    """Return the turn whose reply said what was to be done at `tick`; None where no reply was there yet."""
+    if tick < 0:
+        return None
+    turn = played.turn_at[tick]
+    waited = tick - played.turn_at.index(turn) < episode.turns[turn].waited
+    return None if waited else turn
 
 
 def _forced(survival: Survival, state: State, spare: int) -> bool | None:

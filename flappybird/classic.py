@@ -27,8 +27,8 @@ from flappybird.episodes.rollout import Rollout
 from flappybird.errors import ConfigError, printable
 from flappybird.messages import content, require_renderer
 from flappybird.protocol.observe import has_picture
-from flappybird.protocol.reply import read_reply
-from flappybird.protocol.rules import first_kept
+from flappybird.protocol.reply import Status, list_actions, read_reply
+from flappybird.protocol.rules import MAX_TURNS, first_kept
 from flappybird.report import FOLDER
 from flappybird.runs import run_of_outputs
 from flappybird.runs.resume import alone, is_saved, refuse_to_mix, set_errors_aside
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 def load_environment(
-    max_turns: int = 300,
+    max_turns: int = MAX_TURNS,
     num_examples: int = 10,
     config: Any = None,
     config_overrides: dict[str, Any] | None = None,
@@ -130,13 +130,15 @@ def _broken(error: Exception, hook: str) -> Any:
 class FlappyParser(vf.XMLParser):  # type: ignore[misc]
     """The card's parser, `think` and `actions`, read by the same referee as the game (`text.read_reply`): tags in any case."""
 
-    def __init__(self) -> None:
+    def __init__(self, ticks: int = 1) -> None:
+        self.ticks = ticks
+        """Ticks that one reply plans."""
         # The library warns against a `think` field, since its own parser needs the tag to be there. Ours does not.
         logging.getLogger(f"{vf.Parser.__module__}.{type(self).__name__}").setLevel(logging.ERROR)
         super().__init__(fields=["think", "actions"], answer_field="actions")
 
     def parse(self, text: str, strip: bool = True, last: bool = True) -> SimpleNamespace:
-        """Return `think` and `actions` of a reply; `actions` is `[TAP]`, `[]` …, None where there is no legal action."""
+        """Return `think` and `actions` of a reply; `actions` is `[TAP]`, `[]`, a plan …, None where there is no legal action."""
         return self._read(text, None)
 
     def parse_answer(self, completion: Any) -> str | None:
@@ -154,15 +156,15 @@ class FlappyParser(vf.XMLParser):  # type: ignore[misc]
             if state is not None and KEY in state:
                 return rewards.format_score(_episode(state))
             replies = self.get_assistant_messages(completion)
-            return sum(read_reply(*_said(reply)).format for reply in replies) / len(replies) if replies else 0.0
+            formats = [read_reply(*_said(reply), ticks=self.ticks).format for reply in replies]
+            return sum(formats) / len(formats) if formats else 0.0
 
         return format_reward_func
 
     def _read(self, text: Any, reasoning: Any) -> SimpleNamespace:
-        reply = read_reply(text, reasoning)
-        legal = reply.format > 0
-        listed = ", ".join("TAP" for tap in reply.actions if tap)
-        return SimpleNamespace(think=reply.thought or None, actions=f"[{listed}]" if legal else None)
+        reply = read_reply(text, reasoning, ticks=self.ticks)
+        legal = reply.status is Status.OK
+        return SimpleNamespace(think=reply.thought or None, actions=list_actions(reply.actions) if legal else None)
 
 
 def _said(message: Any) -> tuple[Any, Any]:
@@ -231,7 +233,7 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
 
     def __init__(self, checked: Settings) -> None:
         self.settings = checked
-        parser = FlappyParser()
+        parser = FlappyParser(checked.rules.ticks_per_turn)
         # The limit on ticks is the game's own; the library's limit on turns stays off.
         super().__init__(
             max_turns=-1,
@@ -263,7 +265,9 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
             )
             raise _refused(error)
         try:
-            rows = self._rows(self.settings.evaluation_row, self.settings.num_examples if num_examples == -1 else num_examples)
+            games = self.settings.num_examples if num_examples == -1 else num_examples
+            self.settings.certify(games)
+            rows = self._rows(self.settings.evaluation_row, games)
         except ConfigError as error:
             raise _refused(error) from None
         if shuffle:
@@ -285,7 +289,7 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
     async def get_prompt_messages(self, state: dict[str, Any]) -> Any:
         turns, window = len(state["trajectory"]), self.settings.rules.history_turns
         kept = first_kept(turns, window)
-        if kept == first_kept(turns - 1, window):
+        if turns == 0 or kept == first_kept(turns - 1, window):
             return await super().get_prompt_messages(state)
         shown = [message for step in state["trajectory"][kept:] for message in _exchange(step)]
         return [state["prompt"][0], *shown, *await self.env_response(shown, state)]

@@ -62,6 +62,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "as asked": {},
     "history_turns = 8": {"history_turns": 8},
     "history_turns = 1": {"history_turns": 1},
+    "history_turns = -1": {"history_turns": -1},
     "ticks_per_turn = 5": {"ticks_per_turn": 5},
     "history_turns = 8, ticks_per_turn = 5": {"history_turns": 8, "ticks_per_turn": 5},
     "observation = signed": {"observation": "signed"},

@@ -15,6 +15,7 @@ import copy
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Literal, Self
 
@@ -29,7 +30,7 @@ from flappybird.errors import MissingPart
 from flappybird.messages import content, require_renderer
 from flappybird.protocol.observe import has_picture
 from flappybird.protocol.prompt import prompt_of, read_config, read_ticks
-from flappybird.protocol.rules import ObservationKind, Rules
+from flappybird.protocol.rules import MAX_TURNS, ObservationKind, Rules
 from flappybird.system.install import found_verifiers
 from flappybird.system.loopback import spare_loopback
 from flappybird.world.config import FlappyConfig
@@ -65,7 +66,7 @@ class FlappyTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     """Fields laid over `config`."""
     difficulty: str | None = None
     """A named world instead of `config`: card, easy, medium, hard or expert."""
-    max_turns: int = 300
+    max_turns: int = MAX_TURNS
     """The limit on ticks."""
     ticks_per_turn: int = 1
     """Ticks that one reply plans."""
@@ -78,18 +79,39 @@ class FlappyTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     observation: ObservationKind = "card"
     """What the model sees: card, signed, ascii, image or text+image."""
     history_turns: int = 0
-    """The model sees the last so many turns, up to twice as many less one; 0 for all."""
+    """The model sees the last so many turns, up to twice as many less one; 0 for all, -1 for the present observation alone."""
     turn_reward: bool = False
     """Whether `trace.info["turn_rewards"]` says what each turn added to the reward."""
+    allow_impossible: bool = False
+    """Whether courses are played that no bird can fly to the tick limit."""
 
-    @model_validator(mode="after")
-    def _playable(self) -> Self:
-        self.settings()
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _as_in_the_classic_door(cls, given: Any) -> Any:
+        # Checked before pydantic makes 1 of True and 300 of "300.0".
+        if not isinstance(given, dict):
+            return given
+        given = {name: _typed(name, value) for name, value in given.items() if value is not None}
+        Settings.of(**{name: given[name] for name in ARGUMENTS if name in given and name != "report"})
+        return given
 
     def settings(self) -> Settings:
         """Return the checked arguments. Raises ConfigError."""
         return Settings.of(**{name: getattr(self, name) for name in ARGUMENTS if name != "report"})
+
+
+def _typed(name: str, value: Any) -> Any:
+    """Return an argument that a command line gave as text as what it stands for."""
+    if not isinstance(value, str) or name not in ARGUMENTS:
+        return value
+    default = getattr(Settings, name, Rules.model_fields[name].default if name in Rules.model_fields else None)
+    if isinstance(default, bool | float) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if isinstance(default, float) and re.fullmatch(r"-?\d+(\.\d+)?", value):
+        return float(value)
+    if isinstance(default, int) and not isinstance(default, bool) and re.fullmatch(r"-?\d+", value):
+        return int(value)
+    return value
 
 
 class FlappyData(vf.TaskData):  # type: ignore[misc]
@@ -178,6 +200,8 @@ class FlappyTaskset(vf.Taskset[FlappyTask, FlappyTasksetConfig]):  # type: ignor
 
     def _first(self, count: int) -> Self:
         # Games are made on demand: as many as are asked for, where the library would stop at the end of the table.
+        if self.config.split == "eval":
+            self.settings.certify(count)
         view = copy.copy(self)
         view.count, view.INFINITE = count, False
         return view

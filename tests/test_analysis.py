@@ -214,3 +214,12 @@ def test_an_episode_without_turns_has_nothing_to_blame() -> None:
 def test_a_tick_limit_far_away_costs_no_more_than_the_look_ahead() -> None:
     analysis = analyse(play(FlappyConfig(), 0, [], Rules(max_turns=1_000_000)))
     assert analysis.horizon == 2_000
+
+
+def test_a_death_before_the_reply_was_there_is_blamed_on_no_turn():
+    rollout = Rollout(FlappyConfig(), 1, Rules(realtime=30.0))
+    rollout.take("<THINK>up</THINK><ACTIONS>[TAP]</ACTIONS>", waited=20)
+    found = analyse(finish(rollout, Player(kind="model", name="slow")))
+    assert found.death is not None
+    assert found.blunder is not None
+    assert (found.blunder.turn, found.blunder.tap) == (None, False)

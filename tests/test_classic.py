@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from flappybird.episodes.arguments import Settings  # noqa: E402
 from flappybird.episodes.rollout import Rollout  # noqa: E402
 from flappybird.errors import ConfigError  # noqa: E402
 from flappybird.protocol.prompt import system_prompt  # noqa: E402
+from flappybird.protocol.rules import Rules  # noqa: E402
 from flappybird.runs import check, run_of_outputs  # noqa: E402
 from flappybird.world.config import FlappyConfig  # noqa: E402
 from flappybird.world.course import TRAINING_SEEDS  # noqa: E402
@@ -470,3 +472,29 @@ def test_a_folder_that_cannot_be_written_to_costs_nothing_but_the_report(tmp_pat
     assert len(lines) == 1
     assert lines[0].startswith("flappybird: no report: ")
     assert "\n" not in lines[0]
+
+
+def test_environments_with_different_options_play_in_one_group(policy_server):
+    members = [{"max_turns": 6}, {"max_turns": 6, "history_turns": 2, "realtime": 0.0}, {"max_turns": 6, "observation": "signed"}]
+    group = vf.EnvGroup([flappybird.load_environment(num_examples=1, **args) for args in members])
+    infos = [json.loads(info) if isinstance(info, str) else info for info in group.get_dataset(n=-1)["info"]]
+    assert {Rules(**info["rules"]) for info in infos} == {env.settings.rules for env in group.envs}
+    client = ClientConfig(api_base_url=policy_server, api_key_var="FLAPPYBIRD_API_KEY")
+    found = asyncio.run(group.evaluate(client=client, model="planner", num_examples=-1, rollouts_per_example=1, on_start=_quiet))
+    assert len(found["outputs"]) == 3
+    for output in found["outputs"]:
+        assert output["error"] is None
+        assert output["metrics"]["ticks"] == 6.0
+    saved = json.loads(json.dumps(found["outputs"], default=make_serializable))
+    for row in run_of_outputs(saved, {"model": "planner"}, Path("group")).rows:
+        assert row.problem is None
+        assert check(row) == []
+
+
+def test_a_plan_of_several_ticks_is_parsed_and_scored_without_a_state():
+    parser = flappybird.load_environment(ticks_per_turn=3).parser
+    plan = "<THINK>x</THINK><ACTIONS>[NOOP, TAP]</ACTIONS>"
+    assert parser.parse(plan).actions == parser.parse_answer(plan) == "[NOOP, TAP, NOOP]"
+    said = [{"role": "assistant", "content": plan}, {"role": "assistant", "content": "up"}]
+    assert parser.get_format_reward_func()(said) == 0.5
+    assert flappybird.load_environment().parser.parse(plan).actions is None

@@ -81,6 +81,14 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[str, Any]]]:
     return calls
 
 
+IMPOSSIBLE = {
+    "gravity": -12.0,
+    "jump_impulse": 15.0,
+    "easy_gap_height": 2.0,
+    "pipe_spawn_interval": 1,
+    "gap_center_offset": 9.7,
+}
+
 # --- which games ----------------------------------------------------------------------------------------------------
 
 
@@ -128,13 +136,36 @@ def test_a_task_survives_the_way_to_a_worker():
         ({"max_turns": 0}, "max_turns = 0"),
         ({"config_overrides": {"gravty": -0.3}}, "did you mean 'gravity'"),
         ({"observation": "cards"}, "observation"),
-        ({"history_turns": -1}, "history_turns = -1"),
+        ({"history_turns": -2}, "history_turns = -2"),
+        ({"max_turns": True}, "max_turns = True"),
+        ({"max_turns": "300.0"}, "max_turns = '300.0'"),
+        ({"turn_reward": 1}, "turn_reward = 1: must be true or false"),
+        ({"num_examples": 2.0}, "num_examples = 2.0"),
+        ({"config": {1: 2}}, "config: 1 is not a field"),
+        ({"config": IMPOSSIBLE}, "10 of 10 seeds .* cannot be flown to tick 300 by any bird"),
         ({"config_overrides": {"gravity": float("nan")}}, "gravity"),
     ],
 )
 def test_a_bad_argument_is_refused_by_name(args, told):
+    from flappybird import load_environment
+
     with pytest.raises(ValueError, match=told):
         load(**args)
+    with pytest.raises(ValueError, match=told):
+        load_environment(**args)
+
+
+def test_who_insists_plays_courses_that_no_bird_can_fly():
+    assert len(list(load(config=IMPOSSIBLE, allow_impossible=True, num_examples=2).load())) == 2
+    with pytest.raises(ValueError, match="must be true or false"):
+        load(config=IMPOSSIBLE, allow_impossible=1)
+
+
+def test_the_command_line_knows_only_text_and_null_stands_for_the_default():
+    plain = load(max_turns=40, turn_reward=True, realtime=2.5, history_turns=-1).settings
+    assert load(max_turns="40", turn_reward="true", realtime="2.5", history_turns="-1").settings == plain
+    nothing = dict.fromkeys(set(ARGUMENTS) - {"report"})
+    assert load(**nothing).settings == load().settings == taskset.Settings.of(**nothing)
 
 
 # --- one rollout ----------------------------------------------------------------------------------------------------
@@ -173,6 +204,8 @@ def test_D02_the_last_action_before_a_limit_on_turns_is_applied(policy_server):
         {},
         {"seed": 7, "config_overrides": {"gravity": -0.25, "easy_gap_height": 7.0}},
         {"history_turns": 4},
+        {"history_turns": -1},
+        {"history_turns": -1, "ticks_per_turn": 4},
         {"ticks_per_turn": 5, "history_turns": 3},
         {"latency_ticks": 1},
         {"observation": "signed"},

@@ -19,8 +19,9 @@ from flappybird.protocol.prompt import prompt_of
 from flappybird.protocol.rules import Rules
 from flappybird.system.files import read_json
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import EVALUATION_SEEDS, TRAINING_SEEDS, check_seed
+from flappybird.world.course import EVALUATION_SEEDS, TRAINING_SEEDS, Physics, check_seed
 from flappybird.world.levels import level
+from flappybird.world.solver import work
 
 MAX_EXAMPLES = 1_000_000
 
@@ -39,6 +40,8 @@ class Settings:
     """Whether each turn is given its share of the reward, see `rewards.turn_rewards`."""
     report: bool | str | None = None
     """Whether an evaluation writes a report, or the folder it goes to; None: where `vf-eval` runs it."""
+    allow_impossible: bool = False
+    """Whether courses are played that no bird can fly to the tick limit."""
 
     @classmethod
     def of(cls, **args: Any) -> Settings:
@@ -53,6 +56,7 @@ class Settings:
         for name in args:
             if name not in ARGUMENTS:
                 raise ConfigError(unknown_name(name, ARGUMENTS, "an environment argument"))
+        args = {name: value for name, value in args.items() if value is not None}
         config = FlappyConfig.of(world_of(args.get("difficulty"), args.get("config")), args.get("config_overrides"))
         rules = Rules(**{name: args[name] for name in RULES if name in args})
         num_examples = _count(args.get("num_examples", cls.num_examples), "num_examples")
@@ -60,12 +64,33 @@ class Settings:
         report = args.get("report")
         if not isinstance(report, bool | str | None):
             raise ConfigError(f"report = {show(report)}: must be true, false or a folder")
-        turn_reward = args.get("turn_reward", cls.turn_reward)
-        if not isinstance(turn_reward, bool):
-            raise ConfigError(f"turn_reward = {show(turn_reward)}: must be true or false")
-        settings = cls(config, rules, num_examples, seed, turn_reward, report)
+        flags = {name: args.get(name, False) for name in ("turn_reward", "allow_impossible")}
+        for name, value in flags.items():
+            if not isinstance(value, bool):
+                raise ConfigError(f"{name} = {show(value)}: must be true or false")
+        settings = cls(config, rules, num_examples, seed, report=report, **flags)
         settings.evaluation_row(num_examples - 1)
+        settings.certify(num_examples)
         return settings
+
+    def certify(self, games: int) -> None:
+        """Refuse an evaluation of `games` games some of which no bird can fly to the tick limit.
+
+        Exact, for as many of the first `CERTIFIED` seeds as `EFFORT` reaches; the rest, and worlds so fine or games so long
+        that it reaches for none, are taken as they are. So is everything with `allow_impossible`.
+
+        Raises:
+            ConfigError: such games are among them.
+        """
+        if self.allow_impossible:
+            return
+        tried, blocked = _impassable(self.config, self.seed, games, self.rules.max_turns)
+        if blocked:
+            named = f"{', '.join(map(str, blocked[:5]))}{', …' * (len(blocked) > 5)}"
+            raise ConfigError(
+                f"config: {len(blocked)} of {tried} seeds ({100 * len(blocked) / tried:.0f} %) cannot be flown to tick "
+                f"{self.rules.max_turns} by any bird (seed {named}); change the world, or insist with allow_impossible = true"
+            )
 
     def evaluation_row(self, index: int) -> dict[str, Any]:
         """Return row `index` of the evaluation set. Raises ConfigError where its seed would be one of training."""
@@ -83,7 +108,7 @@ class Settings:
     def _row(self, seed: int) -> dict[str, Any]:
         return {
             "seed": seed,
-            "config": self.config.model_dump(),
+            "config": dict(self.config),
             "rules": self.rules.model_dump(),
             "versions": {"flappybird": __version__, "physics": PHYSICS},
         }
@@ -91,6 +116,26 @@ class Settings:
     def same_games(self, other: Settings) -> bool:
         """Whether `other` plays the same games by the same rules, whatever their number and reports."""
         return (self.config, self.rules, self.seed) == (other.config, other.rules, other.seed)
+
+
+CERTIFIED = 100
+"""Of so many seeds, from the first one on, it is known before the evaluation whether they can be flown."""
+
+EFFORT = 50_000_000
+"""The most work that this may be, see `solver.work`: a tenth of a second, and 20 seeds of the card's defaults."""
+
+TICK_EFFORT = 5_000
+"""What a tick of a course counts for beside that."""
+
+
+@lru_cache(maxsize=64)
+def _impassable(config: FlappyConfig, first: int, games: int, ticks: int) -> tuple[int, list[int]]:
+    """Return how many seeds from `first` on were looked at, and those of them that cannot be flown to `ticks`."""
+    from flappybird.world.certify import impassable
+
+    through, _ = work(Physics.of(config), ticks)
+    tried = min(games, CERTIFIED, EFFORT // (through + TICK_EFFORT * ticks))
+    return tried, impassable(config, range(first, first + tried), ticks) if tried else []
 
 
 RULES = tuple(Rules.model_fields)
@@ -103,6 +148,7 @@ ARGUMENTS = (
     "seed",
     "report",
     "turn_reward",
+    "allow_impossible",
     *RULES[1:],
 )
 """The names of all environment arguments."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from flappybird.errors import GameOver
 from flappybird.protocol.observe import observe
-from flappybird.protocol.reply import Reply, Status, content_text, read_reply
+from flappybird.protocol.reply import Reply, Status, read_reply, said_and_thought
 from flappybird.protocol.rules import Rules
 from flappybird.world.config import FlappyConfig
 from flappybird.world.game import FlappyGame, Outcome, Reason, State
@@ -93,9 +93,10 @@ class Rollout:
         Raises:
             GameOver: the rollout has ended.
         """
-        reply = read_reply(text, reasoning, cut=cut, ticks=self.rules.ticks_per_turn)
-        said = {"reply": content_text(text), "reasoning": content_text(reasoning), "cut": cut, "ignored": reply.ignored}
-        self._turn(reply.actions, reply.status, waited, **said, **facts)
+        said, thought = said_and_thought(text, reasoning)
+        reply = read_reply(said, thought, cut=cut, ticks=self.rules.ticks_per_turn)
+        known = {"reply": said, "reasoning": thought, "cut": cut, "ignored": reply.ignored}
+        self._turn(reply.actions, reply.status, waited, **known, **facts)
         self.read[len(self.turns) - 1] = reply
         return reply
 

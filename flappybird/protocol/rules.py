@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    model_serializer,
-)
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
-from flappybird.errors import ConfigError, unknown_name
-from flappybird.world.config import one_line
+from flappybird.world.config import Strict
 
 ObservationKind = Literal["card", "signed", "ascii", "image", "text+image"]
+
+MAX_TURNS = 300
+"""The limit on ticks where none is given: the card's."""
+
+NO_HISTORY = -1
+"""As `history_turns`: a model sees no turn but the present one."""
 
 MAX_PLAN = 100
 """The most ticks that one reply can plan."""
@@ -30,7 +27,7 @@ def _pace(value: Any) -> Any:
     return {True: TICKS_PER_SECOND, False: 0.0}[value] if isinstance(value, bool) else value
 
 
-class Rules(BaseModel):
+class Rules(Strict):
     """How replies and ticks meet, and what a player sees. The defaults are the card's: one reply, one tick, the game waits,
     and the whole history is there.
 
@@ -38,9 +35,9 @@ class Rules(BaseModel):
         ConfigError: a field is unknown, of the wrong type or out of range.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    FIELD: ClassVar[str] = "a rule"
 
-    max_turns: Annotated[int, Field(ge=1, le=1_000_000)] = 300
+    max_turns: Annotated[int, Field(ge=1, le=1_000_000)] = MAX_TURNS
     """The limit on ticks: exactly so many can happen."""
     ticks_per_turn: Annotated[int, Field(ge=1, le=MAX_PLAN)] = 1
     """Ticks that one reply plans."""
@@ -52,8 +49,9 @@ class Rules(BaseModel):
     """Ticks that pass in each second that a reply takes; True for `TICKS_PER_SECOND`, 0 where the game waits."""
     observation: ObservationKind = "card"
     """What a player sees of a tick, see `views`."""
-    history_turns: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """A model sees the last so many turns, up to twice as many less one (see `first_kept`); 0 for all."""
+    history_turns: Annotated[int, Field(ge=-1, le=1_000_000)] = 0
+    """A model sees the last so many turns, up to twice as many less one (see `first_kept`); 0 for all, `NO_HISTORY` for none:
+    the system prompt and the present observation, which says all there is to know."""
 
     LATER: ClassVar[tuple[str, ...]] = ("realtime", "observation", "history_turns")
     """Rules that came after the first version; at their defaults they are not written down, so that files stay as they were."""
@@ -65,15 +63,6 @@ class Rules(BaseModel):
             if name in fields and fields[name] == type(self).model_fields[name].default:
                 del fields[name]
         return fields
-
-    def __init__(self, **fields: Any) -> None:
-        for name in fields:
-            if name not in type(self).model_fields:
-                raise ConfigError(unknown_name(name, type(self).model_fields, "a rule"))
-        try:
-            super().__init__(**fields)
-        except ValidationError as error:
-            raise ConfigError(one_line(error)) from None
 
     @property
     def trail(self) -> bool:
@@ -94,4 +83,6 @@ def first_kept(turns: int, history_turns: int) -> int:
     >>> [first_kept(turns, 3) for turns in range(10)]
     [0, 0, 0, 0, 0, 0, 3, 3, 3, 6]
     """
+    if history_turns == NO_HISTORY:
+        return turns
     return max(turns // history_turns - 1, 0) * history_turns if history_turns else 0

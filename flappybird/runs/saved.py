@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, Val
 
 from flappybird.episodes import rewards
 from flappybird.episodes.episode import Player
-from flappybird.protocol.reply import content_text
+from flappybird.protocol.reply import content_text, said_and_thought
 from flappybird.runs.run import MAX_ROWS, Contradiction
 from flappybird.world.config import one_line
 
@@ -96,7 +96,7 @@ class Message(Saved):
     @property
     def said(self) -> tuple[str, str]:
         """The text of a reply, and its reasoning."""
-        return content_text(self.content), content_text(self.reasoning_content)
+        return said_and_thought(self.content, self.reasoning_content)
 
 
 class Versions(Saved):

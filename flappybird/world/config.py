@@ -22,7 +22,30 @@ Ticks = Annotated[int, Field(ge=1, le=10_000)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
-class FlappyConfig(BaseModel):
+class Strict(BaseModel):
+    """Fields that are what they should be, or are refused in one line; frozen, hashable. None stands for the default.
+
+    Raises:
+        ConfigError: a field is unknown, of the wrong type or out of range.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    FIELD: ClassVar[str]
+    """What a field is called in messages."""
+
+    def __init__(self, **fields: Any) -> None:
+        for name in fields:
+            if name not in type(self).model_fields:
+                raise ConfigError(unknown_name(name, type(self).model_fields, self.FIELD))
+        try:
+            # A table of rows gives all of them the same fields, null where a row has none.
+            super().__init__(**{name: value for name, value in fields.items() if value is not None})
+        except ValidationError as error:
+            raise ConfigError(one_line(error)) from None
+
+
+class FlappyConfig(Strict):
     """The physics of one world: frozen, hashable, validated.
 
     Lengths are world units, speeds world units per tick, up is positive. Every value is a multiple of 0.0001; gap
@@ -33,7 +56,7 @@ class FlappyConfig(BaseModel):
         ConfigError: a field is unknown, of the wrong type, out of range or too fine, or the world cannot be crossed.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    FIELD: ClassVar[str] = "a field of FlappyConfig"
 
     world_w: Length = 24.0
     """World width; pipes appear with their centre at x = `world_w`."""
@@ -69,13 +92,7 @@ class FlappyConfig(BaseModel):
     HUNDREDTHS: ClassVar[tuple[str, ...]] = ("base_gap_height", "easy_gap_height", "gap_center_offset")
 
     def __init__(self, **fields: Any) -> None:
-        for name in fields:
-            if name not in type(self).model_fields:
-                raise ConfigError(unknown_name(name, type(self).model_fields, "a field of FlappyConfig"))
-        try:
-            super().__init__(**fields)
-        except ValidationError as error:
-            raise ConfigError(one_line(error)) from None
+        super().__init__(**fields)
         self._refuse_too_fine()
         self._refuse_unplayable()
 
@@ -87,7 +104,9 @@ class FlappyConfig(BaseModel):
             ConfigError: either is not a mapping of fields, or the result is not a legal config.
         """
         if isinstance(config, FlappyConfig):
-            config = config.model_dump()
+            if not _mapping(overrides, "config_overrides"):
+                return config
+            config = dict(config)
         fields = dict(_mapping(config, "config"))
         fields.update(_mapping(overrides, "config_overrides"))
         return cls(**fields)
@@ -149,6 +168,9 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         raise ConfigError(f"{name} = {show(value)}: must be an object of FlappyConfig fields, such as {{'gravity': -0.25}}")
+    for field in value:
+        if not isinstance(field, str):
+            raise ConfigError(f"{name}: {unknown_name(field, FlappyConfig.model_fields, FlappyConfig.FIELD)}")
     return value
 
 

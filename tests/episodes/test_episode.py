@@ -200,6 +200,14 @@ def test_a_reply_is_read_once_however_often_its_episode_is_scored_checked_and_sh
     assert loaded == episode
 
 
+def test_reasoning_in_a_content_part_is_kept_as_reasoning():
+    rollout = Rollout(FlappyConfig(), 1, Rules(max_turns=1))
+    rollout.take([{"type": "thinking", "thinking": "up"}, {"type": "text", "text": "<ACTIONS>[TAP]</ACTIONS>"}])
+    episode = from_dict(finish(rollout, MODEL).to_dict())
+    assert (episode.turns[0].reply, episode.turns[0].reasoning) == ("<ACTIONS>[TAP]</ACTIONS>", "up")
+    assert (episode.turns[0].thought, episode.outcome.format, verify(episode)) == ("up", 1.0, [])
+
+
 CHANGES = [
     (lambda d: d["turns"][40].update(reply="<THINK>x</THINK><ACTIONS>[TAP]</ACTIONS>"), "turns[40].actions", 40),
     (lambda d: d["turns"][40].update(actions=["TAP"]), "turns[40].actions", 40),

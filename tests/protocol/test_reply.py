@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flappybird.protocol.reply import Status, read_reply
+from flappybird.protocol.reply import LEGAL_FORMAT, Status, read_reply
 from tests.conftest import ROOT
 
 TAP, NOOP = "<ACTIONS>[TAP]</ACTIONS>", "<ACTIONS>[]</ACTIONS>"
@@ -98,8 +98,9 @@ def test_a_reply_is_read_as_a_referee_would(text, status, tap, score):
         ("<THINK>a</THINK><ACTIONS>[TA", TRUNCATED, False),
         (f"<THINK>maybe {TAP} but", TRUNCATED, False),
         (f"<THINK>a</THINK>{TAP} and fur", OK, True),
-        ("<THINK>a</THINK><ACTIONS>[TAP]", OK, True),
-        ("<THINK>a</THINK><ACTIONS>[TAP]</ACT", OK, True),
+        ("<THINK>a</THINK><ACTIONS>[TAP]", TRUNCATED, False),
+        ("<THINK>a</THINK><ACTIONS>[TAP]</ACT", TRUNCATED, False),
+        (f"<THINK>a</THINK>{NOOP}<ACTIONS>[TAP]", OK, False),
         ("<THINK>a</THINK><ACTIONS>[FLAP]</ACTIONS> the", MALFORMED, False),
     ],
 )
@@ -198,3 +199,63 @@ def test_what_comes_before_a_complete_reply_never_changes_its_action(text):
 def test_a_reply_of_a_megabyte_is_read_like_any_other(piece):
     reply = read_reply(piece * (1_000_000 // len(piece)) + f"</think>{TAP}")
     assert (reply.status, reply.actions) == (OK, (True,))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<THINK>x</THINK><ACTIONS>I babble<ACTIONS>[TAP]</ACTIONS>",
+        "<THINK>x</THINK><ACTIONS>[]\nWait, that is wrong.\n<ACTIONS>[TAP]</ACTIONS>",
+        "<THINK>x</THINK><ACTIONS><ACTIONS>[TAP]</ACTIONS>",
+        "<ACTIONS>I babble<THINK>x</THINK><ACTIONS>[TAP]</ACTIONS>",
+        "<THINK>x</THINK><THINK>y</THINK><ACTIONS>[TAP]</ACTIONS>",
+    ],
+)
+def test_text_after_an_unclosed_tag_is_text_outside_of_the_blocks(text):
+    assert read_reply(text)[:2] == (OK, (True,))
+    assert read_reply(text).format == LEGAL_FORMAT
+
+
+INVISIBLE = ["\ufeff", "\u200b", "\u200d", "\u2060", "\u00ad", "\ufe0f", "\u200e"]
+
+
+@pytest.mark.parametrize("mark", INVISIBLE, ids=ascii)
+def test_what_nobody_sees_neither_harms_a_reply_nor_makes_one(mark):
+    perfect = f"{mark}<THINK>a</THINK>{mark}\n{mark}<ACTIONS>{mark}[{mark}TAP{mark}]{mark}</ACTIONS>{mark}\n"
+    assert read_reply(perfect) == (OK, (True,), "a", 1.0, 0)
+    assert read_reply(f"<THINK>a</THINK><ACTIONS>[TAP]{mark}").format == 1.0
+    for alone in (mark, f" {mark}\n", 3 * mark):
+        assert read_reply(alone).status is EMPTY
+    assert read_reply(f"{mark}<think>a</think>{mark}{TAP}").format == 1.0
+
+
+@pytest.mark.parametrize("item", ["“TAP”", "‘TAP’", "„TAP“", "«TAP»", "'tap'", "`TAP`", "“noop”"])
+def test_quotes_of_any_kind_are_quotes(item):
+    assert read_reply(f"<ACTIONS>[{item}]</ACTIONS>")[:2] == (OK, ("noop" not in item,))
+
+
+@pytest.mark.parametrize("item", ["“TAP'", "“TAP", "TAP”", "““TAP””", "“”", '"'])
+def test_quotes_that_do_not_match_are_no_quotes(item):
+    assert read_reply(f"<ACTIONS>[{item}]</ACTIONS>").status is MALFORMED
+
+
+NATIVE = "the gap is low, <ACTIONS>[TAP]</ACTIONS> or <THINK>not</THINK>?"
+REST = [TAP, NOOP, f"<THINK>so</THINK>{TAP}", f"<THINK>so</THINK><THINK>and</THINK>{TAP}", f"{TAP} done", "", "what?", "[TAP]"]
+
+
+@pytest.mark.parametrize("rest", REST)
+@pytest.mark.parametrize("native", [NATIVE, "so low", " "])
+def test_a_reply_is_read_the_same_however_the_server_hands_its_reasoning_over(native, rest):
+    expected = read_reply(rest, native)
+    ways = [
+        ([{"type": "thinking", "thinking": native}, {"type": "text", "text": rest}], None),
+        ([{"type": "reasoning", "text": native}, {"type": "text", "text": rest}], None),
+        ([{"type": "thinking", "thinking": [{"type": "text", "text": native}]}, {"type": "text", "text": rest}], None),
+        ([{"type": "text", "text": rest}], [{"type": "text", "text": native}]),
+        (f"<think>{native}</think>{rest}", None),
+        (f"\n<think>\n{native}\n</think>\n\n{rest}", ""),
+    ]
+    for content, reasoning in ways:
+        assert read_reply(content, reasoning) == expected
+    if "<" not in native and rest:
+        assert read_reply(f"{native}</think>{rest}") == expected, "the prompt had opened it"

@@ -21,7 +21,7 @@ def test_the_defaults_are_the_cards_and_are_not_written_down():
     ("rule", "told"),
     [
         ({"observation": "pixels"}, "observation = 'pixels'"),
-        ({"history_turns": -1}, "history_turns = -1"),
+        ({"history_turns": -2}, "history_turns = -2"),
         ({"realtime": -1.0}, "realtime = -1.0"),
         ({"realtime": float("nan")}, "realtime = nan"),
         ({"realtime": "fast"}, "realtime = 'fast'"),

@@ -59,7 +59,6 @@ def test_overrides_are_laid_over_a_config_or_its_dict():
         ({"gravity": math.nan}, "gravity = nan"),
         ({"world_w": math.inf}, "world_w = inf"),
         ({"gravity": True}, "gravity = True"),
-        ({"gravity": None}, "gravity = None"),
         ({"gravity": -0.00001}, "gravity = -1e-05: must be a multiple of 0.0001"),
         ({"base_gap_height": 6.005}, "base_gap_height = 6.005: must be a multiple of 0.01"),
         ({"gap_center_offset": 0.005}, "gap_center_offset = 0.005: must be a multiple of 0.01"),

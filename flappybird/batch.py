@@ -136,19 +136,21 @@ def _step(games: Any, ends: Any, taps: Any, worlds: Any, max_ticks: int, seeds: 
                     _next_gaps(game, physics)
         elif len(seeds) > 0:
             ends[index] = _PLAYING
-            _begin(game, seeds[begun], physics)
+            _begin(game, seeds[begun], 0, 0, 0, physics)
             begun += 1
         ended += ends[index] != _PLAYING
         _show(game, ends[index], physics, index, seen)
     return ended
 
 
-def _reset(games: Any, ends: Any, which: Any, worlds: Any, seeds: Any, seen: Any) -> int:
-    """Begin the games `which` anew on the courses `seeds`, fill `seen`, and return how many games have ended."""
+def _reset(games: Any, ends: Any, which: Any, worlds: Any, seeds: Any, starts: Any, seen: Any) -> int:
+    """Begin the games `which` anew on the courses `seeds`, each in its state of `starts`, fill `seen`, and return how many games
+    have ended.
+    """
     physics = worlds[0]
     for place in range(len(which)):
         ends[which[place]] = _PLAYING
-        _begin(games[which[place]], seeds[place], physics)
+        _begin(games[which[place]], seeds[place], starts[place, 0], starts[place, 1], starts[place, 2], physics)
     ended = 0
     for index in range(len(games)):
         seen.scored[index] = False
@@ -158,8 +160,9 @@ def _reset(games: Any, ends: Any, which: Any, worlds: Any, seeds: Any, seen: Any
     return ended
 
 
-def _begin(game: Any, seed: int, physics: Any) -> None:
-    game.seed, game.tick, game.y, game.velocity, game.score = seed, 0, 0, 0, 0
+def _begin(game: Any, seed: int, tick: int, y: int, velocity: int, physics: Any) -> None:
+    game.seed, game.tick, game.y, game.velocity = seed, tick, y, velocity
+    game.score = max((tick - _spawn_tick(physics, 0) - physics.pass_age) // physics.interval + 1, 0)
     _look_ahead(game, physics)
     _next_gaps(game, physics)
 
@@ -361,23 +364,29 @@ class FlappyBatch:
         _compiled()
         self.reset(seeds=given)
 
-    def reset(self, games: Any = None, seeds: Sequence[int] | NDArray[Any] | None = None) -> None:
-        """Put games back to tick 0.
+    def reset(
+        self, games: Any = None, seeds: Sequence[int] | NDArray[Any] | None = None, states: Sequence[State] | None = None
+    ) -> None:
+        """Put games back to tick 0, or to given states.
 
         Args:
             games: which, as a mask (N,) or as indices; None for all.
             seeds: their courses; None for the next of each, seed + N (after the last seed of its range, see
                 `course.SEED_RANGES`, comes its first).
+            states: where they begin, one for each: of living birds, before the tick limit. None for tick 0.
 
         Raises:
-            ConfigError: there are no such games, seeds are no seeds, or not as many as games.
+            ConfigError: there are no such games, seeds are no seeds, or seeds or states are not as many as games.
         """
         which = self._checked_games(games)
         given = self._following(self._games["seed"][which]) if seeds is None else _checked(seeds)
         if len(given) != len(which):
             raise ConfigError(f"seeds: {len(given)} given for {len(which)} games")
+        starts = np.zeros((len(which), 3), np.int64) if states is None else np.array(states, np.int64).reshape(-1, 3)
+        if len(starts) != len(which):
+            raise ConfigError(f"states: {len(starts)} given for {len(which)} games")
         self._seen = Seen.of(self.num_games)
-        self._ended = _compiled().reset(self._games, self._ends, which, self._worlds, given, self._seen)
+        self._ended = _compiled().reset(self._games, self._ends, which, self._worlds, given, starts, self._seen)
 
     def step(self, taps: NDArray[Any]) -> tuple[Bools, Bools]:
         """Play one tick of every game and return (terminated, truncated), new arrays each time; bool, (N,).

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from flappybird.batch import FEATURES, FlappyBatch, Pay
 from flappybird.episodes.arguments import world_of
-from flappybird.episodes.rewards import SURVIVAL_BASE, SURVIVAL_RAMP, SURVIVAL_RAMP_TICKS, WEIGHTS
+from flappybird.episodes.rewards import PIPE_REWARD, SURVIVAL_RAMP_TICKS, TICK_REWARDS
 from flappybird.errors import ConfigError, show, unknown_name
 from flappybird.system.install import missing, sibling
 from flappybird.world.config import FlappyConfig
@@ -43,12 +43,6 @@ STOCK = 4096
 """Seeds that a vector environment draws at once: one draw costs about as much as a thousand."""
 
 Observed = Literal["numbers", "pixels"]
-
-PIPE_REWARD = WEIGHTS["pipes_passed"]
-TICK_REWARDS = [
-    WEIGHTS["survival_score"] * SURVIVAL_BASE * (1 + SURVIVAL_RAMP * tick) for tick in range(1, SURVIVAL_RAMP_TICKS + 1)
-]
-"""Reward for living through tick 1, 2, …; the last one for all that follow."""
 
 
 def make_config(

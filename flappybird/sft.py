@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from flappybird.errors import ConfigError, EpisodeError, FlappyError, MissingPart, show, unknown_name
+from flappybird.episodes.rewards import PIPE_REWARD, TICK_REWARDS
+from flappybird.errors import ConfigError, EpisodeError, FlappyError, show, unknown_name
 from flappybird.players.policies import CHOICES, Choice
 from flappybird.players.sight import Sight, imagine
 from flappybird.protocol.observe import card
@@ -26,7 +27,6 @@ from flappybird.protocol.prompt import system_prompt
 from flappybird.protocol.reply import Status, read_reply, write_reply
 from flappybird.protocol.rules import Rules
 from flappybird.system.files import parse_json, replacing
-from flappybird.system.install import missing
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import TRAINING_SEEDS, VALIDATION_SEEDS, Course, Physics
 from flappybird.world.game import FlappyGame, Reason, State, move
@@ -393,29 +393,33 @@ def save_numbers(games: list[Demonstration], path: Path) -> None:
     `seeds` int64 (games,); `levels` text (games,). Every game ends by its tick limit, none by a crash.
 
     Raises:
-        MissingPart: gymnasium is not installed.
+        MissingPart: what steps many games at once is not installed.
     """
     import numpy as np
 
-    try:
-        from flappybird.gymnasium_env import FlappyBirdEnv
-    except MissingPart:
-        raise missing("--numbers needs gymnasium", "gymnasium") from None
-    observations, rewards = [], []
-    for demonstration in games:
-        env = FlappyBirdEnv(difficulty=demonstration.level, max_turns=None)
-        observation, _ = env.reset(seed=demonstration.seed, options={"state": demonstration.start})
-        observations.append(observation)
-        for tap in demonstration.taps:
-            observation, reward, *_ = env.step(int(tap))
-            observations.append(observation)
-            rewards.append(reward)
+    from flappybird.batch import FlappyBatch, Pay
+
+    seen: list[list[Any]] = [[] for _ in games]
+    rewards: list[list[float]] = [[] for _ in games]
+    for name in dict.fromkeys(game.level for game in games):
+        which = [index for index, game in enumerate(games) if game.level == name]
+        batch = FlappyBatch(level(name), [games[index].seed for index in which], pay=Pay(tuple(TICK_REWARDS), PIPE_REWARD))
+        batch.reset(seeds=batch.seeds, states=[games[index].start for index in which])
+        for index, numbers in zip(which, batch.observe(), strict=True):
+            seen[index].append(numbers)
+        for tick in range(max(len(games[index].taps) for index in which)):
+            # Games that are over stay where they are taken from: what comes after is not looked at.
+            batch.step(np.array([tick < len(games[index].taps) and games[index].taps[tick] for index in which]))
+            for index, numbers, reward in zip(which, batch.observe(), batch.rewards, strict=True):
+                if tick < len(games[index].taps):
+                    seen[index].append(numbers)
+                    rewards[index].append(float(reward))
     with open(path, "wb") as file:
         np.savez_compressed(
             file,
-            observations=np.array(observations, np.float32),
+            observations=np.array([numbers for game in seen for numbers in game], np.float32),
             actions=np.array([tap for game in games for tap in game.taps], np.int8),
-            rewards=np.array(rewards),
+            rewards=np.array([reward for game in rewards for reward in game]),
             lengths=np.array([len(game.taps) for game in games], np.int64),
             seeds=np.array([game.seed for game in games], np.int64),
             levels=np.array([game.level for game in games]),

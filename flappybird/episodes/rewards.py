@@ -23,6 +23,13 @@ def survived(tick: int) -> float:
     return SURVIVAL_BASE * (1 + SURVIVAL_RAMP * min(tick, SURVIVAL_RAMP_TICKS))
 
 
+PIPE_REWARD = WEIGHTS["pipes_passed"]
+"""What the reward grows by as a pipe is passed."""
+
+TICK_REWARDS = [WEIGHTS["survival_score"] * survived(tick) for tick in range(1, SURVIVAL_RAMP_TICKS + 1)]
+"""What it grows by for living through tick 1, 2, …; the last one for all that follow."""
+
+
 def survival(ticks: int) -> float:
     """Return the survival score after `ticks` ticks survived: the sum of 1.0 × (1 + 0.005 × min(tick, 80)).
 

@@ -9,7 +9,7 @@ model of this size spends its budget on copying digits.
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,9 @@ from flappybird.sft import Plan, demonstrations
 from . import tokens
 
 TOKENIZER_TURNS = 20_000
-"""Turns that the tokenizer learns from."""
+"""Turns that the tokenizer learns from, besides a few games on harder levels: it should know their numbers, too."""
+
+HARDER = 15
 
 _BEFORE_LAST = re.compile(r"<THINK>.*\. (?=[^.]+\.</THINK>)")
 
@@ -46,7 +48,9 @@ def make(games: int, difficulty: str, folder: Path) -> None:
     plan = Plan(games=games, levels=(difficulty,), perturbed=0.5)
     flown = tqdm(demonstrations(plan), total=games, desc="demonstrations", unit="game", disable=None, leave=False)
     turns = [(seen, short(reply)) for game in flown for seen, reply in zip(game.seen, game.replies, strict=True)]
-    tokenizer = tokens.train(text for turn in islice(turns, TOKENIZER_TURNS) for text in turn)
+    harder = demonstrations(Plan(games=HARDER, levels=("medium", "hard", "expert"), perturbed=0.5))
+    texts = [*chain.from_iterable(turns[:TOKENIZER_TURNS]), *(seen for game in harder for seen in game.seen)]
+    tokenizer = tokens.train(texts)
     prompts = [tokens.prompt(tokenizer, seen) for seen, _ in turns]
     replies = [tokens.reply(tokenizer, reply) for _, reply in turns]
     pad = tokenizer.token_to_id(tokens.PAD)

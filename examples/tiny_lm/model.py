@@ -30,7 +30,7 @@ class Shape(NamedTuple):
     """Tokens of a reply, its end included, at the most."""
     width: int = 128
     hidden: int = 256
-    layers: int = 3
+    layers: int = 2
     heads: int = 4
 
 
@@ -125,8 +125,9 @@ def log_probabilities(weights: Weights, shape: Shape, prompts: jax.Array, replie
 @partial(jax.jit, static_argnames=("shape", "end", "longest"))
 def answer(
     weights: Weights, shape: Shape, end: int, longest: int, prompts: jax.Array, temperature: jax.Array, seed: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Return replies and the log probability of each of their tokens, both (batch, longest), padded with 0.
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return replies and the log probability of each of their tokens, both (batch, longest), padded with 0, and what the
+    model made of the prompt before it said anything: (batch, width).
 
     Args:
         end: the token that ends a reply.
@@ -150,7 +151,7 @@ def answer(
             if layer is weights["layers"][-1]:
                 x, q, mask = x[:, -1:], q[:, -1:], mask[:, -1:]
             x = _attend(layer, x, q, keys, values, mask)
-        return _norm(x[:, -1], weights["norm"]) @ weights["head"], kept
+        return _norm(x[:, -1], weights["norm"]), kept
 
     def choose(logits: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         logits = logits.at[:, 0].set(-1e9)  # padding is nothing that can be said
@@ -160,25 +161,25 @@ def answer(
 
     empty = jnp.zeros((batch, shape.prompt + longest, shape.heads, shape.width // shape.heads))
     cache = [(empty, empty) for _ in weights["layers"]]
-    logits, cache = layers(weights["embed"][prompts.astype(jnp.int32)], positions[: shape.prompt], cache, 0)
+    hidden, cache = layers(weights["embed"][prompts.astype(jnp.int32)], positions[: shape.prompt], cache, 0)
 
     def going_on(state: Any) -> Any:
         step, _, _, done, _, _ = state
         return (step < longest) & ~done.all()
 
     def one_more(state: Any) -> Any:
-        step, logits, cache, done, said, chances = state
-        token, chance = choose(logits, jax.random.fold_in(jax.random.key(seed), step))
+        step, now, cache, done, said, chances = state
+        token, chance = choose(now @ weights["head"], jax.random.fold_in(jax.random.key(seed), step))
         said = said.at[:, step].set(jnp.where(done, 0, token))
         chances = chances.at[:, step].set(jnp.where(done, 0.0, chance))
         at = (shape.prompt + step)[None]
-        logits, cache = layers(weights["embed"][token][:, None], at, cache, at[0])
-        return step + 1, logits, cache, done | (token == end), said, chances
+        now, cache = layers(weights["embed"][token][:, None], at, cache, at[0])
+        return step + 1, now, cache, done | (token == end), said, chances
 
     nothing = jnp.zeros((batch, longest), jnp.int32), jnp.zeros((batch, longest))
-    state = (jnp.int32(0), logits, cache, jnp.zeros(batch, bool), *nothing)
+    state = (jnp.int32(0), hidden, cache, jnp.zeros(batch, bool), *nothing)
     *_, said, chances = jax.lax.while_loop(going_on, one_more, state)
-    return said, chances
+    return said, chances, hidden
 
 
 # --- files --------------------------------------------------------------------------------------------------------

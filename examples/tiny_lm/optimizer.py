@@ -6,7 +6,6 @@ again as Adam's, and of such steps it takes a third.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -34,7 +33,7 @@ def _matrices(weights: Weights) -> Any:
 def compiled(loss: Any, moves: optax.GradientTransformation) -> Any:
     """Return the compiled step (weights, state, batch, scale) → (weights, state, loss); `loss` takes weights and batch."""
 
-    @partial(jax.jit, donate_argnums=(0, 1))
+    @jax.jit
     def step(weights: Weights, state: Any, batch: Any, scale: Any) -> tuple[Weights, Any, jax.Array]:
         value, gradient = jax.value_and_grad(loss)(weights, batch)
         wanted, state = moves.update(gradient, state, weights)

@@ -30,6 +30,11 @@ class Player:
         self.end = tokenizer.token_to_id(tokens.END)
         self.dice = np.random.default_rng(seed)
 
+    def warm_up(self) -> None:
+        """Compile for all sizes of a batch."""
+        for batch in BATCHES:
+            self.answer([""] * batch, [0.0] * batch)
+
     def answer(self, seen: list[str], temperatures: list[float], longest: int | None = None) -> list[Said]:
         """Return a reply to each observation."""
         prompts = pad_left([tokens.prompt(self.tokenizer, text) for text in seen], self.shape.prompt, 0)
@@ -44,10 +49,11 @@ class Player:
             warmth = np.zeros(batch, np.float32)
             warmth[: min(batch, rest)] = temperatures[here]
             seed = np.int32(self.dice.integers(2**31))
-            ids, chances = map(np.asarray, model.answer(self.weights, self.shape, self.end, longest, part, warmth, seed))
-            for prompt, row, chance in zip(part[:rest], ids[:rest], chances[:rest], strict=True):
+            ids, chances, hidden = map(np.asarray, model.answer(self.weights, self.shape, self.end, longest, part, warmth, seed))
+            kept = self.shape.reply
+            for prompt, row, chance, thought in zip(part[:rest], ids[:rest], chances[:rest], hidden[:rest], strict=True):
                 text = self.tokenizer.decode([token for token in row.tolist() if token > 0], skip_special_tokens=True)
-                said.append(Said(text, prompt, row[: self.shape.reply], chance[: self.shape.reply], self.end not in row))
+                said.append(Said(text, prompt, row[:kept], chance[:kept], thought, self.end not in row))
         return said
 
 
@@ -61,6 +67,8 @@ class Said(NamedTuple):
     """int32, (longest reply,)"""
     chances: np.ndarray
     """float32, (longest reply,): log probability of each token"""
+    hidden: np.ndarray
+    """float32, (width,): what the model made of the prompt"""
     cut: bool
 
 

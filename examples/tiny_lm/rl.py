@@ -1,9 +1,9 @@
 """Reinforcement learning: the model flies, and what kept its bird alive becomes likelier.
 
-PPO in its plainest form. Games side by side on training seeds, sampled at temperature 1, cut after `TICKS` ticks. A reply is
-an action. It is rewarded with what its tick added to the environment's reward (survival and pipes) and what followed, discounted, since
-a wrong flap kills within some dozen ticks or never. The baseline of a turn is what all games still got from the same tick on:
-their pipes come at the same ticks. So there is no second network, and no reference model either.
+PPO in a plain form. Games side by side on training seeds, sampled at temperature 1, cut after `TICKS` ticks. A reply is an action,
+rewarded with what its tick added to the environment's reward (survival and pipes). What a state is worth, the baseline, is a
+linear fit of what followed on what the model itself made of the observation: so a wrong flap is blamed itself, not
+the dozen replies that could no longer help. There is no second network, and no reference model either.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from . import model, play
 from .optimizer import compiled, optimizer
 
 GAMES, TICKS = 64, 150
-DISCOUNT = 0.95
+DISCOUNT, TRACE = 0.95, 0.8
+"""How much the reward of the next tick counts against that of this one, and how far a surprise is traced back (GAE)."""
 CLIP = 0.2
 BATCH = 64
-TURNS = 4096
-"""Turns that an iteration learns from at the most: those that went most unlike the baseline."""
+TURNS = 3072
+"""Turns that an iteration learns from."""
+RATES = 0.004, 0.0004
+"""Learning rates of Muon and of Adam, a fifth of those of SFT."""
 
 
 class Rl:
@@ -32,21 +35,31 @@ class Rl:
     def __init__(self, tokenizer: Tokenizer, shape: model.Shape, weights: model.Weights, difficulty: str, seed: int) -> None:
         self.seed = seed
         self.settings = Settings.of(difficulty=difficulty, max_turns=TICKS)
-        moves = optimizer(0.003, 0.0003)
+        moves = optimizer(*RATES)
         self.weights, self.state, self.steps = jax.tree.map(np.array, weights), moves.init(weights), 0
         self.update = compiled(lambda weights, batch: _loss(weights, shape, batch), moves)
         self.player = play.Player(tokenizer, shape, self.weights, seed)
+
+    def warm_up(self) -> None:
+        """Compile."""
+        shape, nothing = self.player.shape, np.zeros(BATCH, np.float32)
+        turns = {"prompts": np.ones((BATCH, shape.prompt), np.int16), "replies": np.ones((BATCH, shape.reply), np.int32)}
+        self.update(self.weights, self.state, {**turns, "chances": nothing, "advantages": nothing}, 0.0)
 
     def step(self, share: float) -> dict[str, float]:
         """Fly and learn once, when `share` of the time is over."""
         dice = np.random.default_rng([self.seed, self.steps])
         rollouts = [start(self.settings.training_row(int(course))) for course in dice.integers(2**30, size=GAMES)]
         self.player.weights = self.weights
-        turns = experience(play.fly(self.player, rollouts, 1.0))
-        order = dice.permutation(np.argsort(-np.abs(turns["advantages"]))[:TURNS])
-        for at in range(0, len(order), BATCH):
-            part = np.resize(order[at : at + BATCH], BATCH)  # the last batch is filled up with turns of its own
-            batch = {name: values[part] for name, values in turns.items()}
+        games = play.fly(self.player, rollouts, 1.0)
+        cut = [rollout.outcome is not None and not rollout.outcome.reason.crashed for rollout in rollouts]
+        turns, advantages = experience(games), np.concatenate(surprises(games, cut))
+        advantages -= advantages.mean()
+        # Turns are drawn the more often the more they matter, and count alike then: the same gradient from fewer of them.
+        drawn = dice.choice(len(advantages), min(TURNS, 2 * len(advantages)), p=np.abs(advantages) / np.abs(advantages).sum())
+        turns["advantages"] = np.sign(advantages).astype(np.float32)
+        for at in range(0, len(drawn) - BATCH + 1, BATCH):
+            batch = {name: values[drawn[at : at + BATCH]] for name, values in turns.items()}
             self.weights, self.state, _ = self.update(self.weights, self.state, batch, 1.0 - 0.7 * share)
         self.steps += 1
         flown = [(rollout.game.score, rollout.game.tick) for rollout in rollouts]
@@ -54,26 +67,44 @@ class Rl:
 
 
 def experience(games: list[list[play.Turn]]) -> dict[str, np.ndarray]:
-    """Return the turns of all games as arrays, each with its advantage."""
-    turns = [turn for game in games for turn in game]
-    returns = np.concatenate([returned([turn.reward for turn in game]) for game in games])
-    ticks = np.array([turn.tick for turn in turns])
-    baseline = np.bincount(ticks, returns) / np.maximum(np.bincount(ticks), 1)
-    advantages = returns - baseline[ticks]
+    """Return the turns of all games as arrays."""
+    said = [turn.said for game in games for turn in game]
     return {
-        "prompts": np.array([turn.said.prompt for turn in turns]),
-        "replies": np.array([turn.said.reply for turn in turns]),
-        "chances": np.array([turn.said.chances.sum() for turn in turns]),
-        "advantages": (advantages / (advantages.std() + 1e-6)).astype(np.float32),
+        "prompts": np.array([one.prompt for one in said]),
+        "replies": np.array([one.reply for one in said]),
+        "chances": np.array([one.chances.sum() for one in said]),
     }
 
 
-def returned(rewards: list[float]) -> np.ndarray:
-    """Return what each turn of a game and the turns after it earned, discounted."""
-    returns, still = np.zeros(len(rewards)), 0.0
+def surprises(games: list[list[play.Turn]], cut: list[bool]) -> list[np.ndarray]:
+    """Return the advantage of each turn of each game: how much better it went on than the state before it promised.
+
+    Args:
+        cut: which games ended by the tick limit. They would have gone on, so their last turns say nothing of what a state is worth.
+    """
+    hidden = [np.array([[*turn.said.hidden, 1.0] for turn in game]) for game in games]
+    returns = [discounted([turn.reward for turn in game], DISCOUNT) for game in games]
+    told = [len(game) - 40 * ended for game, ended in zip(games, cut, strict=True)]  # 0.95 ** 40 = 0.13
+    known = np.concatenate([rows[: max(n, 0)] for rows, n in zip(hidden, told, strict=True)])
+    worth = np.concatenate([values[: max(n, 0)] for values, n in zip(returns, told, strict=True)])
+    fit = np.linalg.solve(known.T @ known + 10 * np.eye(known.shape[1]), known.T @ worth)
+    advantages = []
+    for rows, game, ended in zip(hidden, games, cut, strict=True):
+        value = rows @ fit
+        following = np.append(value[1:], value[-1] if ended else 0.0)
+        differences = [turn.reward for turn in game] + DISCOUNT * following - value
+        if ended:
+            differences[-1] = 0.0
+        advantages.append(discounted(differences, DISCOUNT * TRACE))
+    return advantages
+
+
+def discounted(rewards: list[float] | np.ndarray, discount: float) -> np.ndarray:
+    """Return the sum of each reward and all that follow it, discounted."""
+    sums, still = np.zeros(len(rewards)), 0.0
     for turn in reversed(range(len(rewards))):
-        returns[turn] = still = rewards[turn] + DISCOUNT * still
-    return returns
+        sums[turn] = still = rewards[turn] + discount * still
+    return sums
 
 
 def _loss(weights: model.Weights, shape: model.Shape, turns: dict[str, jax.Array]) -> jax.Array:

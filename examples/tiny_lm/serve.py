@@ -1,6 +1,6 @@
-"""Checkpoints behind an OpenAI-compatible endpoint: `python -m examples.tiny_lm.serve FOLDER`.
+"""Checkpoints behind an OpenAI-compatible endpoint: `python -m examples.tiny_lm.serve FOLDER [PORT]`.
 
-Every checkpoint in the folder is a model of its name. Requests that wait are answered together in one batch, at most 64 of one model.
+`FOLDER/seed0/rl.npz` is the model `seed0-rl`. Requests that wait are answered together in one batch, at most 64 of one model.
 Only the last observation is read: the system prompt is one token whatever it says, and earlier turns are cut.
 """
 
@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import jax
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -37,11 +38,11 @@ class Desk:
         self.waiting: asyncio.Queue[tuple[str, str, float, int, asyncio.Future[Any]]] = asyncio.Queue()
 
     def names(self) -> list[str]:
-        return sorted(path.stem for path in self.folder.glob("*.npz") if path.stem != "turns")
+        return sorted(f"{path.parent.name}-{path.stem}" for path in self.folder.glob("seed*/*.npz"))
 
     def player(self, name: str) -> Player:
         if name not in self.players:
-            shape, weights, _ = model.load(self.folder / f"{name}.npz")
+            shape, weights, _ = model.load(self.folder / f"{name.replace('-', '/', 1)}.npz")
             self.players[name] = Player(self.tokenizer, shape, weights)
         return self.players[name]
 
@@ -118,6 +119,7 @@ def _refused(status: int, message: str) -> JSONResponse:
 
 def main(folder: Path, port: int = 8000) -> None:
     """Serve the checkpoints in `folder` on `port` (0: one that the system chooses) and print which port that is."""
+    jax.config.update("jax_compilation_cache_dir", str(folder.resolve() / "compiled"))
     with socket.create_server(("127.0.0.1", port)) as listening:
         print(listening.getsockname()[1], flush=True)
         server = uvicorn.Server(uvicorn.Config(application(Desk(folder)), log_level="warning"))

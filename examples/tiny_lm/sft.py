@@ -12,7 +12,7 @@ from . import model
 from .data import Turns
 from .optimizer import compiled, optimizer
 
-BATCH = 32
+BATCH = 64
 WARMUP = 20
 """Steps in which the learning rate grows from nothing."""
 
@@ -25,6 +25,10 @@ class Sft:
         moves = optimizer(0.02, 0.002)
         self.weights, self.state, self.steps = jax.tree.map(np.array, weights), moves.init(weights), 0
         self.update = compiled(lambda weights, batch: _loss(weights, shape, *batch), moves)
+
+    def warm_up(self) -> None:
+        """Compile."""
+        self.update(self.weights, self.state, (self.turns.prompts[:BATCH], self.turns.replies[:BATCH]), 0.0)
 
     def step(self, share: float) -> dict[str, float]:
         """Learn from one batch, when `share` of the time is over: the learning rate follows half a cosine."""

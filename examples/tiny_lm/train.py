@@ -52,8 +52,7 @@ def run(trainer: Sft | Rl, player: play.Player, folder: Path, stage: str, times:
     if saved.is_file():
         (trainer.weights, trainer.state), facts = model.load_tree(saved, (trainer.weights, trainer.state))
         trainer.steps, spent, best = facts["steps"], facts["spent"], tuple(facts["best"])
-    else:
-        trainer.step(0.0)  # compiles, which no clock should count
+    trainer.warm_up()  # no clock counts what compiling takes
     shown = tqdm(total=round(seconds), initial=round(spent), desc=f"{folder.name} {stage}", unit="s", disable=None, leave=False)
     due = spent + times.between
     while spent < seconds:
@@ -89,10 +88,13 @@ def main(folder: Path, seed: int, minutes: float, cpu: bool) -> None:
     place.mkdir(exist_ok=True)
     shape = model.Shape(tokenizer.get_vocab_size(), turns.prompts.shape[1], turns.replies.shape[1])
     player = play.Player(tokenizer, shape, model.init(shape, seed), seed)
-    model.save(place / "untrained.npz", shape, player.weights)
+    if not (place / "untrained.npz").is_file():
+        model.save(place / "untrained.npz", shape, player.weights)
+    player.warm_up()
     run(Sft(shape, player.weights, turns, seed), player, place, "sft", times, cpu)
     _, weights, _ = model.load(place / "start.npz")
     run(Rl(tokenizer, shape, weights, DIFFICULTY, seed), player, place, "rl", times, cpu)
+    (place / "done").touch()
 
 
 if __name__ == "__main__":

@@ -59,7 +59,9 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m examples.tiny_lm", description="A tiny language model learns to fly.")
     parser.add_argument("--minutes", type=_positive, default=20.0, help="budget on two idle cores (default: 20)")
-    parser.add_argument("--cpu-minutes", action="store_true", help="count processor time, on a machine that does other work beside")
+    parser.add_argument(
+        "--cpu-minutes", action="store_true", help="count processor time, on a machine that does other work beside"
+    )
     parser.add_argument("--seeds", type=int, choices=(1, 2), default=2, help="trainings side by side (default: 2)")
     parser.add_argument("--games", type=_count, default=50, help="evaluation games per checkpoint (default: 50)")
     parser.add_argument("--carry-over", nargs="*", default=["medium"], help="harder levels to fly too (default: medium)")

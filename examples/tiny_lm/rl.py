@@ -1,9 +1,9 @@
 """Reinforcement learning: the model flies, and what kept its bird alive becomes likelier.
 
-PPO in a plain form. Games side by side on training seeds, sampled at temperature 1, cut after `TICKS` ticks. A reply is an action,
-rewarded with what its tick added to the environment's reward (survival and pipes). What a state is worth, the baseline, is a
-linear fit of what followed on what the model itself made of the observation: so a wrong flap is blamed itself, not
-the dozen replies that could no longer help. There is no second network, and no reference model either.
+PPO in a plain form. Games side by side on training seeds, sampled at temperature 1, cut after `TICKS` ticks. A reply is an
+action, rewarded with what its tick added to the environment's reward (survival and pipes). The baseline, what a state is
+worth, is a linear fit of what followed on what the model itself made of the observation: so the wrong flap is blamed, not the
+dozen replies after it that could no longer help. There is no second network, and no reference model either.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ def surprises(games: list[list[play.Turn]], cut: list[bool]) -> list[np.ndarray]
     """Return the advantage of each turn of each game: how much better it went on than the state before it promised.
 
     Args:
-        cut: which games ended by the tick limit. They would have gone on, so their last turns say nothing of what a state is worth.
+        cut: which games ended by the tick limit. They would have gone on: what a state is worth is not learnt from their
+            last turns.
     """
     hidden = [np.array([[*turn.said.hidden, 1.0] for turn in game]) for game in games]
     returns = [discounted([turn.reward for turn in game], DISCOUNT) for game in games]

@@ -32,7 +32,15 @@ def table(flights: Sequence[Flight]) -> str:
     for flight in flights:
         figures = evaluate.line(flight.run)
         ticks, form = figures["ticks"].value, figures["format"].value
-        cells = f"seed {flight.seed}", flight.stage, flight.level, len(flight.run.rows), figures["pipes"], f"{ticks:.0f}", f"{form:.3f}"
+        cells = (
+            f"seed {flight.seed}",
+            flight.stage,
+            flight.level,
+            len(flight.run.rows),
+            figures["pipes"],
+            f"{ticks:.0f}",
+            f"{form:.3f}",
+        )
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 

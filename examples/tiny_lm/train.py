@@ -1,7 +1,7 @@
 """One training from nothing: SFT with a half-trained checkpoint on its way, then RL from there for as long as SFT went on.
 
-`python -m examples.tiny_lm.train FOLDER SEED MINUTES [--cpu]`, on one core; `__main__` runs one beside the other. Every validation is a line of
-`log.jsonl` and a place from which a training that was interrupted goes on.
+`python -m examples.tiny_lm.train FOLDER SEED MINUTES [--cpu]` takes one core; `__main__` runs one beside the other. Every
+validation is a line of `log.jsonl`, and a place from which a training that was interrupted goes on.
 """
 
 from __future__ import annotations

@@ -98,13 +98,27 @@ def test_turns_are_rewarded_as_the_environment_rewards_them(player):
     assert [turn.reward + form for turn, form in zip(turns, formats, strict=True)] == pytest.approx(expected)
 
 
-def test_returns_are_discounted_sums_and_advantages_compare_the_same_tick():
-    np.testing.assert_allclose(rl.returned([1.0, 0.0, 2.0]), [1 + 2 * rl.DISCOUNT**2, 2 * rl.DISCOUNT, 2.0])
-    said = play.Said("", np.zeros(3, np.int16), np.zeros(2, np.int32), np.zeros(2, np.float32), False)
-    games = [[play.Turn(said, 0, 1.0), play.Turn(said, 1, 1.0)], [play.Turn(said, 0, 0.0)]]
-    advantages = rl.experience(games)["advantages"]
-    assert advantages[0] == -advantages[2] > 0
-    assert advantages[1] == 0  # nobody else got that far
+def test_what_follows_a_reward_is_discounted():
+    np.testing.assert_allclose(rl.discounted([1.0, 0.0, 2.0], 0.5), [1.5, 1.0, 2.0])
+
+
+def game(rewards, hidden):
+    said = play.Said("", np.zeros(3, np.int16), np.zeros(2, np.int32), np.zeros(2, np.float32), np.array(hidden), False)
+    return [play.Turn(said, tick, reward) for tick, reward in enumerate(rewards)]
+
+
+def test_a_crash_is_a_bad_surprise_and_living_on_is_a_good_one():
+    games = [game([1.0] * 10, [1.0]), *[game([1.0] * 60, [1.0]) for _ in range(5)]]
+    crashed, *alive = rl.surprises(games, [False] + [True] * 5)
+    assert (np.diff(crashed) < 0).all()  # the nearer the crash, the more it is to blame
+    assert crashed[-1] < 0 < min(values[0] for values in alive)
+    assert all(values[-1] == 0 for values in alive)  # the limit says nothing of the last turn
+
+
+def test_what_the_model_knew_before_is_no_surprise():
+    doomed, fine = [game([1.0, 1.0, 0.0], [0.0, 1.0]) for _ in range(200)], [game([1.0] * 90, [1.0, 0.0]) for _ in range(50)]
+    advantages = rl.surprises([*doomed, *fine], [False] * 200 + [True] * 50)
+    assert abs(advantages[0][0]) < 2  # a bird that looked worth what it got; against what all got, it lost 15
 
 
 def test_no_seed_is_used_twice():

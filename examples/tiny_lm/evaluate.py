@@ -57,28 +57,30 @@ def endpoint(folder: Path) -> Iterator[str]:
 
 
 def fly(url: str, folder: Path, name: str, difficulty: str, games: int) -> Run:
-    """Return the run of the checkpoint `name` on the evaluation seeds 0 to `games` - 1; one that was saved before is not repeated.
+    """Return the run of the checkpoint `name` on the evaluation seeds from 0 on; one that was saved before is not repeated.
 
     Raises:
         FlappyError: `vf-eval` failed, or its run cannot be verified.
     """
     place = folder / "evaluation" / difficulty / name
     if (place / "verified").is_file():
-        return load_run(Path((place / "verified").read_text(encoding="utf-8")))
+        return load_run(place / (place / "verified").read_text(encoding="utf-8"))
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     world = {"difficulty": difficulty, "max_turns": TICKS, "history_turns": 1, "report": False}
     command = [str(Path(sysconfig.get_path("scripts")) / "vf-eval"), "flappybird", "-m", name, "-b", url]
     command += ["-k", "FLAPPYBIRD_API_KEY", "-n", str(games), "-r", "1", "-c", "64", "-T", "0", "-s", "-o", str(place)]
     command += ["--disable-tui", "--disable-env-server", "-a", json.dumps(world)]
-    with open(place / "vf-eval.log", "w", encoding="utf-8") as log:
-        with subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as process:
-            try:
-                code = _watched(process, place, games, f"vf-eval {name} {difficulty}")
-            except KeyboardInterrupt:
-                process.send_signal(signal.SIGINT)
-                process.wait(20)
-                raise
+    with (
+        open(place / "vf-eval.log", "w", encoding="utf-8") as log,
+        subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as process,
+    ):
+        try:
+            code = _watched(process, place, games, f"vf-eval {name} {difficulty}")
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            process.wait(20)
+            raise
     found = sorted(path.parent for path in place.rglob("results.jsonl"))
     if code != 0 or len(found) != 1:
         raise FlappyError(f"vf-eval ended with exit code {code}; its output is in {place / 'vf-eval.log'}")
@@ -86,7 +88,7 @@ def fly(url: str, folder: Path, name: str, difficulty: str, games: int) -> Run:
     faults = [row for row in run.rows if row.episode is None or row.error or check(row)]  # what `flappybird verify` does
     if faults or len(run.rows) != games:
         raise FlappyError(f"{found[0]}: {len(run.rows) - len(faults)} of {games} games verified; see flappybird verify")
-    (place / "verified").write_text(str(found[0]), encoding="utf-8")
+    (place / "verified").write_text(str(found[0].relative_to(place)), encoding="utf-8")
     return run
 
 

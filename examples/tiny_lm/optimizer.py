@@ -1,7 +1,7 @@
 """How weights are moved: Muon for the matrices inside the layers, Adam for everything else.
 
-Muon turns each matrix of momentum into the nearest orthogonal one, so that all its directions move equally far. A step costs half as much
-again as Adam's, and of such steps it takes a third.
+Muon turns each matrix of momentum into the nearest orthogonal one, so that all its directions move equally far. A step costs
+half as much again as Adam's, and far fewer are needed.
 """
 
 from __future__ import annotations

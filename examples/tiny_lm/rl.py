@@ -19,14 +19,15 @@ from . import model, play
 from .optimizer import compiled, optimizer
 
 GAMES, TICKS = 64, 150
-DISCOUNT, TRACE = 0.95, 0.8
+DISCOUNT, TRACE = 0.95, 0.95
 """How much the reward of the next tick counts against that of this one, and how far a surprise is traced back (GAE)."""
 CLIP = 0.2
-BATCH = 64
+BATCH = 256
+"""Turns in a batch: rewards are noisier than demonstrations, and Muon's steps are as long for noise as for signal."""
 TURNS = 3072
 """Turns that an iteration learns from."""
-RATES = 0.004, 0.0004
-"""Learning rates of Muon and of Adam, a fifth of those of SFT."""
+RATES = 0.002, 0.0002
+"""Learning rates of Muon and of Adam, a tenth of those of SFT."""
 
 
 class Rl:

@@ -55,7 +55,7 @@ class Rl:
         games = play.fly(self.player, rollouts, 1.0)
         cut = [rollout.outcome is not None and not rollout.outcome.reason.crashed for rollout in rollouts]
         turns, advantages = experience(games), np.concatenate(surprises(games, cut))
-        advantages -= advantages.mean()
+        advantages += 1e-6 - advantages.mean()
         # Turns are drawn the more often the more they matter, and count alike then: the same gradient from fewer of them.
         drawn = dice.choice(len(advantages), min(TURNS, 2 * len(advantages)), p=np.abs(advantages) / np.abs(advantages).sum())
         turns["advantages"] = np.sign(advantages).astype(np.float32)

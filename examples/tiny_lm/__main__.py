@@ -21,7 +21,7 @@ from .train import DIFFICULTY, Times
 STAGES = ("untrained", "start", "sft", "rl")
 ONE_CORE = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 GAMES_A_MINUTE = 30
-"""Demonstrated games for each minute of the budget: enough that no turn is seen twice."""
+"""Demonstrated games for each minute of the budget: each turn is then seen once or twice."""
 
 
 def main() -> int:

@@ -36,7 +36,7 @@ class Times(NamedTuple):
     @classmethod
     def of(cls, minutes: float) -> Times:
         """Return the times of a budget: a bit more than half of it goes into training, the rest into evaluation."""
-        return cls(start=60 * minutes * 0.01, further=60 * minutes * 0.25, between=60 * minutes * 0.04)
+        return cls(start=60 * minutes * 0.03, further=60 * minutes * 0.25, between=60 * minutes * 0.08)
 
 
 def run(trainer: Sft | Rl, player: play.Player, folder: Path, stage: str, times: Times, cpu: bool) -> None:

@@ -1,6 +1,6 @@
 """The model: a Llama in small, written out in JAX, its weights a plain dictionary of arrays.
 
-Three layers of width 128 with four heads: RMSNorm, rotary positions, SwiGLU, no biases, float32, about 0.7 million weights.
+Two layers of width 128 with four heads: RMSNorm, rotary positions, SwiGLU, no biases, float32, about 0.6 million weights.
 All prompts have the same length, padded on the left, so that every reply begins at the same position. That allows for the
 two savings that matter on a processor: the last layer is only computed where something is said, and all shapes are known
 beforehand (each new one compiles for seconds).

@@ -1,0 +1,1 @@
+"""A language model learns to fly, from nothing: see `docs/tiny_lm.md`."""

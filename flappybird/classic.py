@@ -7,7 +7,9 @@ observation. A rollout's state is its record, plain JSON; the environment object
 
 from __future__ import annotations
 
+import asyncio
 import atexit
+import contextlib
 import functools
 import json
 import logging
@@ -19,17 +21,20 @@ from typing import Any, TypeVar
 
 from flappybird.episodes import arguments, rewards
 from flappybird.episodes.arguments import Settings
-from flappybird.episodes.episode import MAX_BYTES, Episode, Player
+from flappybird.episodes.episode import Episode, Player
 from flappybird.episodes.rewards import finish
 from flappybird.episodes.rollout import Rollout
-from flappybird.errors import ConfigError, EpisodeError, missing_api, printable
+from flappybird.errors import ConfigError, printable
 from flappybird.messages import content, require_renderer
 from flappybird.protocol.observe import has_picture
 from flappybird.protocol.reply import read_reply
 from flappybird.protocol.rules import first_kept
 from flappybird.report import FOLDER
-from flappybird.runs import error_of, run_of_outputs
-from flappybird.system.files import read_json, write_bytes
+from flappybird.runs import run_of_outputs
+from flappybird.runs.resume import alone, is_saved, refuse_to_mix, set_errors_aside
+from flappybird.system.install import missing_api
+from flappybird.system.loopback import spare_loopback
+from flappybird.system.network import why_unreachable
 from flappybird.world.game import Reason
 
 try:
@@ -41,7 +46,7 @@ try:
     vf.MultiTurnEnv, vf.XMLParser, vf.Rubric  # noqa: B018 - touched, so that a release without them is told here
 except (ImportError, AttributeError):
     raise missing_api(
-        "load_environment needs the classic API of verifiers", "has none", "pip install 'flappybird[classic]' brings 0.3"
+        "load_environment needs the classic API of verifiers, of releases below 0.4", "has none", "classic"
     ) from None
 
 KEY = "flappybird"
@@ -81,9 +86,11 @@ def load_environment(
     except ConfigError as error:
         raise _refused(error) from None
     require_renderer(checked.rules)
+    spare_loopback()
     if checked.report is None and _under_vf_eval():
         # vf-eval saves below this folder where it exists: made now, runs and reports lie together from the first run on.
-        FOLDER.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # not ours to write in: the games are played all the same
+            FOLDER.parent.mkdir(parents=True, exist_ok=True)
     return FlappyEnv(checked)
 
 
@@ -355,46 +362,37 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
     # --- the evaluation as a whole ---
 
     async def generate(self, inputs: Any, client: Any, model: str, *args: Any, **kwargs: Any) -> Any:
-        results_path = kwargs.get("results_path")
-        if results_path is not None and is_saved(Path(results_path)):
-            self._refuse_to_mix(Path(results_path), kwargs.get("sampling_args"))
-            if kwargs.get("save_results"):
-                set_errors_aside(Path(results_path))
-        if self.settings.report is False or (self.settings.report is None and not _under_vf_eval()):
+        path, saving = kwargs.get("results_path"), bool(kwargs.get("save_results"))
+        results = None if path is None else Path(path)
+        with contextlib.ExitStack() as until_the_end:
+            if results is not None:
+                try:
+                    if saving:
+                        until_the_end.enter_context(alone(results))
+                    if is_saved(results):
+                        refuse_to_mix(results, self.settings, self.env_args, kwargs.get("sampling_args"))
+                except ConfigError as error:
+                    raise _refused(error) from None
+                if saving and is_saved(results):
+                    set_errors_aside(results)
+            if _under_vf_eval():
+                await _require_server(client)
+            if self.settings.report is not False and (self.settings.report is not None or _under_vf_eval()):
+                watch = _Watch()
+                kwargs["on_progress"] = watch.beside(kwargs.get("on_progress"))
+                # Whatever ends the run, Ctrl-C included: what was finished is reported.
+                until_the_end.callback(watch.report, results or Path("run"), self.settings.report)
             return await super().generate(inputs, client, model, *args, **kwargs)
-        watch = _Watch()
-        kwargs["on_progress"] = watch.beside(kwargs.get("on_progress"))
-        try:
-            return await super().generate(inputs, client, model, *args, **kwargs)
-        finally:
-            # Whatever ended the run, Ctrl-C included: what was finished is reported.
-            watch.report(Path(results_path or "run"), self.settings.report)
 
-    def _refuse_to_mix(self, results: Path, sampling: dict[str, Any] | None) -> None:
-        """Refuse to resume a run of other settings, which the library would continue without a word."""
-        try:
-            saved = read_json(results / "metadata.json", MAX_BYTES)
-            same = Settings.of(**saved.get("env_args", {})).same_games(self.settings)
-        except EpisodeError as error:
-            raise _refused(ConfigError(f"cannot resume {results.name}: {error}")) from None
-        except AttributeError:
-            raise _refused(ConfigError(f"cannot resume {results.name}: metadata.json holds no object")) from None
-        except (ConfigError, TypeError):
-            same = False
-        if not same:
-            raise _refused(
-                ConfigError(
-                    f"cannot resume {results.name}: it was played with env args {json.dumps(saved.get('env_args', {}))}, "
-                    f"not {json.dumps(self.env_args, default=str)}; use the same, or start a new run"
-                )
-            )
-        old, new = ({k: v for k, v in (s or {}).items() if v is not None} for s in (saved.get("sampling_args"), sampling))
-        changed = sorted(name for name in new.keys() | (old.keys() - {"n", "extra_body"}) if old.get(name) != new.get(name))
-        if changed:
-            told = ", ".join(f"{name} = {old.get(name)!r}, not {new.get(name)!r}" for name in changed)
-            raise _refused(
-                ConfigError(f"cannot resume {results.name}: it was sampled with {told}; use the same, or start a new run")
-            )
+
+async def _require_server(client: Any) -> None:
+    """End `vf-eval` in one line, with exit 1, where no model can be asked: the library would try for a minute in each rollout."""
+    for endpoint in getattr(client, "endpoint_configs", None) or [client]:
+        url, key = getattr(endpoint, "api_base_url", None), getattr(endpoint, "api_key_var", "")
+        problem = await asyncio.to_thread(why_unreachable, url, key) if url else None
+        if problem is not None:
+            print(printable(f"flappybird: {problem}"), file=sys.stderr)
+            raise SystemExit(1)
 
 
 class _Watch:
@@ -430,6 +428,8 @@ class _Watch:
             read = run_of_outputs(rows, about, run)
             path = write_report([read], (Path(folder) if isinstance(folder, str) else FOLDER) / report_name(read))
             line = f"report: {path}"
+        except OSError as error:
+            line = f"flappybird: no report: {error.filename or FOLDER}: {error.strerror or error}"
         except Exception as error:
             line = f"flappybird: no report: {type(error).__name__}: {error}"
         # After the library's own summary, which would paint over it.
@@ -439,42 +439,6 @@ class _Watch:
 def _exchange(step: dict[str, Any]) -> list[Any]:
     """Return what one turn added to the conversation: the observation and the reply."""
     return [step["prompt"][-1], *step["completion"]]
-
-
-ERRORED = "errored.jsonl"
-"""Where a resumed run keeps the rows that ended by an error and are played again."""
-
-
-def is_saved(results: Path) -> bool:
-    """Whether `results` is a run that the library would resume."""
-    return (results / "metadata.json").is_file() and (results / "results.jsonl").is_file()
-
-
-def set_errors_aside(results: Path) -> int:
-    """Move the errored rows of a saved run to `ERRORED`, so that resuming plays them again; return how many they are.
-
-    The library takes a row that ended by an error for a finished one. Every row is in one of the two files at any moment;
-    one that is in both, since the process was killed in between, is not written twice.
-    """
-    saved, errored = results / "results.jsonl", results / ERRORED
-    kept: list[bytes] = []
-    moved: list[bytes] = []
-    for line in saved.read_bytes().splitlines(keepends=True):
-        (moved if _ended_by_error(line) else kept).append(line)
-    if moved:
-        known = errored.read_bytes().splitlines(keepends=True) if errored.is_file() else []
-        whole = [line if line.endswith(b"\n") else line + b"\n" for line in (*known, *moved)]
-        write_bytes(errored, b"".join(dict.fromkeys(whole)))
-        write_bytes(saved, b"".join(kept))
-    return len(moved)
-
-
-def _ended_by_error(line: bytes) -> bool:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return False  # a damaged line stays where it is, and is counted there
-    return isinstance(row, dict) and error_of(row) is not None
 
 
 _IN_MESSAGES = ("reply", "reasoning")

@@ -6,10 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from flappybird.errors import printable
+from flappybird.errors import ConfigError, printable, show
 from flappybird.system.command import Parser, guarded
+
+if TYPE_CHECKING:
+    from flappybird.runs import Run
 
 DEFAULT_PORT = 8765
 """The port of `flappybird serve`, which `configs/endpoints.toml` names."""
@@ -30,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     from flappybird._version import __version__
 
     parser = Parser(prog="flappybird", description="Flappy Bird as a world for language models.")
-    parser.add_argument("--version", action="version", version=f"flappybird {__version__}")
+    parser.add_argument("--version", action="version", version=f"flappybird {__version__} ({Path(__file__).parent})")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_baselines(commands)
     _add_cost(commands)
@@ -122,51 +125,79 @@ def _add_episodes(commands: Any) -> None:
 
 def _episodes(args: argparse.Namespace) -> int:
     from flappybird.episodes.episode import save
+    from flappybird.errors import ConfigError
     from flappybird.runs import file_name, load_run
+    from flappybird.runs.folder import episode_files
 
     run = load_run(args.run)
+    names = {row.index: file_name(row.index, rows=len(run.rows)) for row in run.rows if row.episode is not None}
+    others = [file.name for file in episode_files(args.output) if file.name not in names.values()]
+    if others:
+        one = f"{others[0]}, which is" if len(others) == 1 else f"{len(others)} files such as {others[0]}, which are"
+        raise ConfigError(f"-o {args.output}: holds {one} not of this run and would be counted with it; name another folder")
     args.output.mkdir(parents=True, exist_ok=True)
-    written = 0
     for row in run.rows:
         if row.episode is None:
             print(printable(f"flappybird: row {row.index}: {row.problem}"), file=sys.stderr)
-            continue
-        save(row.episode, args.output / file_name(row.index))
-        written += 1
-    print(printable(f"{written} of {len(run.rows)} episodes written to {args.output}") + _damaged(run.damaged))
-    return 0 if run.rows and written == len(run.rows) else 1
+        else:
+            save(row.episode, args.output / names[row.index])
+    print(printable(f"{len(names)} of {len(run.rows)} episodes written to {args.output}") + _damaged(run.damaged))
+    return 0 if run.rows and len(names) == len(run.rows) else 1
 
 
 def _add_play(commands: Any) -> None:
     play = commands.add_parser("play", help="play by keyboard (space, up or click), or let a built-in policy play")
     play.add_argument("--policy", metavar="NAME", help="noop, random, heuristic or planner plays instead, without a window")
-    play.add_argument("--seed", type=int, default=0, help="the course (default: 0)")
+    play.add_argument("--against", metavar="EPISODE", help="fly beside a model's ghost: an episode file, or RUN:N")
+    play.add_argument("--difficulty", metavar="LEVEL", help="card, easy, medium, hard or expert (default: card; begin with easy)")
+    play.add_argument("--seed", type=int, help="the course (default: 0)")
     play.add_argument(
         "--config", action="append", default=[], metavar="CONFIG", help="JSON, a file that holds it, or name=value; repeatable"
     )
-    play.add_argument("--max-turns", type=int, default=300, metavar="N", help="the limit on ticks (default: 300)")
-    play.add_argument("--tps", type=float, default=20.0, metavar="N", help="ticks per second at the keyboard (default: 20)")
-    play.add_argument("--save", type=Path, metavar="FILE", help="write the episode, in the format of a model's")
+    play.add_argument("--max-turns", type=int, metavar="N", help="the limit on ticks (default: 300)")
+    play.add_argument(
+        "--speed", type=float, default=1.0, metavar="X", help="2 is twice as fast (default: 1, 10 ticks per second)"
+    )
+    play.add_argument("--sound", action="store_true", help="hear flaps, points and crashes")
+    play.add_argument("--save", type=Path, metavar="FILE.json", help="write the episode, in the format of a model's")
     play.set_defaults(command=_play)
 
 
 def _play(args: argparse.Namespace) -> int:
     from flappybird.episodes.arguments import parse_config
     from flappybird.protocol.rules import Rules
-    from flappybird.system.command import check_tps
+    from flappybird.world.levels import level
 
-    check_tps(args.tps, "--tps")
-    config, rules = parse_config(args.config), Rules(max_turns=args.max_turns)
+    if args.difficulty is not None and args.config:
+        raise ConfigError("--difficulty and --config: only one of them at a time")
+    config = parse_config(args.config) if args.difficulty is None else level(args.difficulty)
+    seed, rules = args.seed or 0, Rules(max_turns=300 if args.max_turns is None else args.max_turns)
     if args.policy is None:
-        from render.play import play
+        from flappybird.runs import load_episode_at
+        from flappybird.system.install import sibling
 
-        print(play(config, args.seed, rules, args.tps, args.save).told())
+        play = sibling("render.play", "the window needs pygame", "render").play
+        Track = sibling("render.frames", "the window needs pygame", "render").Track
+
+        rival = None
+        if args.against is not None:
+            if args.seed is not None or args.difficulty is not None or args.config or args.max_turns is not None:
+                raise ConfigError(
+                    "--against and --seed, --difficulty, --config or --max-turns: the episode says which course it is"
+                )
+            rival = Track(load_episode_at(args.against))
+            config, seed, rules = rival.course.config, rival.course.seed, Rules(max_turns=rival.episode.rules.max_turns)
+        print(printable(play(config, seed, rules, args.speed, args.save, rival=rival, sound=args.sound).summary()))
         return 0
 
     from flappybird.episodes.episode import save, summary_line
     from flappybird.players.games import fly
 
-    episode = fly(args.policy, config, args.seed, rules)
+    if args.against is not None:
+        raise ConfigError("--against and --policy: only one of them at a time; a race of two is python -m render --ghost")
+    if args.save is not None and args.save.suffix.lower() != ".json":
+        raise ConfigError(f"{args.save}: unknown extension {show(args.save.suffix)}; an episode is a .json")
+    episode = fly(args.policy, config, seed, rules)
     if args.save is not None:
         save(episode, args.save)
     print(summary_line(episode))
@@ -208,13 +239,20 @@ def _add_serve(commands: Any) -> None:
     serve.add_argument("--latency", type=float, default=0.0, metavar="SECONDS", help="how long each answer takes")
     serve.add_argument("--malformed", type=float, default=0.0, metavar="SHARE", help="share of answers that are spoilt")
     serve.add_argument("--seed", type=int, default=None, help="make `random` and spoilt answers repeatable")
+    serve.add_argument(
+        "--reply",
+        metavar="MODULE:FUNCTION",
+        help="a function that answers instead: gets a list of conversations, returns replies",
+    )
     serve.set_defaults(command=_serve)
 
 
 def _serve(args: argparse.Namespace) -> int:
-    from flappybird.server import Options, serve
+    from flappybird.server import serve
+    from flappybird.server.answers import Options, load_function
 
-    serve(args.host, args.port, Options(args.latency, args.malformed, args.seed))
+    options = Options(args.latency, args.malformed, args.seed)
+    serve(args.host, args.port, options, load_function(args.reply) if args.reply else None)
     return 0
 
 
@@ -259,28 +297,51 @@ def _add_verify(commands: Any) -> None:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from flappybird.runs import check, load_run
+    from flappybird.errors import EpisodeError
+    from flappybird.runs import load_run
+    from flappybird.runs.load import is_empty
 
-    failed = False
+    several = len(args.paths) > 1
+    sound: list[bool] = []
     for path in args.paths:
-        run = load_run(path)
-        verified = 0
-        for row in run.rows:
-            name = printable(f"{path}:{row.index}" if len(run.rows) > 1 else path)
-            if row.episode is None:
-                print(f"{name}: cannot be replayed: {printable(row.problem)}")
-                continue
-            differences = check(row)
-            for difference in differences:
-                print(f"{name}: {printable(difference)}")
-            verified += not differences
-        errored = sum(row.error is not None for row in run.rows)
-        told = f", {errored} ended by an error" if errored else ""
-        missing = (run.asked or 0) - len(run.rows)
-        told += f", {missing} of {run.asked} asked for are missing" if missing > 0 else ""
-        print(f"{printable(path)}: {verified} of {len(run.rows)} verified{told}{_damaged(run.damaged)}")
-        failed = failed or not run.rows or verified < len(run.rows) or run.damaged > 0
-    return int(failed)
+        try:
+            # Of several, one that was interrupted before its first rollout says nothing of the others.
+            run = None if several and is_empty(path) else load_run(path)
+        except EpisodeError as error:
+            if not several:
+                raise
+            print(printable(f"flappybird: {error}"), file=sys.stderr)
+            sound.append(False)
+            continue
+        if run is None or (several and not run.rows and not run.damaged):
+            print(f"{printable(path)}: left out: no rollout was finished")
+        else:
+            sound.append(_is_sound(path, run))
+    return 0 if sound and all(sound) else 1
+
+
+def _is_sound(path: str, run: Run) -> bool:
+    """Print what `verify` finds at `path`; return whether all that it promises holds, see `runs.check`."""
+    from flappybird.runs import check, check_run
+
+    verified = 0
+    for row in run.rows:
+        name = printable(f"{path}:{row.index}" if len(run.rows) > 1 else path)
+        if row.episode is None:
+            print(f"{name}: cannot be replayed: {printable(row.problem)}")
+            continue
+        differences = check(row)
+        for difference in differences:
+            print(f"{name}: {printable(difference)}")
+        verified += not differences
+    wrong = check_run(run)
+    for line in wrong:
+        print(f"{printable(path)}: {printable(line)}")
+    errored = sum(row.error is not None for row in run.rows)
+    rest = f", {errored} ended by an error" if errored else ""
+    rest += f", {run.missing} of {run.asked} asked for are missing" if run.missing else ""
+    print(f"{printable(path)}: {verified} of {len(run.rows)} verified{rest}{_damaged(run.damaged)}")
+    return bool(run.rows) and verified == len(run.rows) and not (wrong or run.missing or run.damaged)
 
 
 def _damaged(count: int) -> str:

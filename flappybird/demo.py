@@ -1,36 +1,40 @@
 """`flappybird demo`: the main job from end to end, with nothing but the package.
 
-It starts the policy server on a free loopback port, runs the real `vf-eval` against it once per policy, turns what was
-saved into episode files, verifies each by replay, prints what came out, and makes a report and a video of it.
+It starts the policy server on a free loopback port, runs the real `vf-eval` against it, all policies side by side, turns
+what was saved into episode files, verifies each by replay, prints what came out, and makes a report and a video of it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 import sysconfig
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib import metadata
 from pathlib import Path
 from statistics import mean
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
 from tqdm import tqdm
 
 from flappybird.episodes.episode import save
-from flappybird.errors import ConfigError, FlappyError
+from flappybird.errors import ConfigError, FlappyError, MissingPart
 from flappybird.report import write_report
 from flappybird.runs import Row, Run, check, file_name, load_run
+from flappybird.system.install import missing_api, sibling
+from flappybird.system.loopback import spare_loopback
 
 DEMO_POLICIES = ("random", "heuristic", "planner")
 
+SEED = 0
+"""What `random` draws from, so that every demo prints the same table."""
 
 MAX_GAMES = 1_000
 """The most games per policy: a demonstration is no evaluation."""
@@ -45,21 +49,19 @@ def demo(games: int, output: Path) -> int:
 
     Raises:
         ConfigError: `games` is not from 1 to `MAX_GAMES`.
+        MissingPart: the installed verifiers has no `vf-eval` of the classic API.
         DemoError: the server or `vf-eval` failed.
     """
     if not 1 <= games <= MAX_GAMES:
         raise ConfigError(f"--num-examples = {games}: must be from 1 to {MAX_GAMES}")
+    require_classic()
     output.mkdir(parents=True, exist_ok=True)
-    runs: dict[str, Run] = {}
-    with policy_server() as url:
+    with policy_server(output / "serve.log") as url:
         print(f"policy server on {url}", flush=True)
-        with tqdm(total=games * len(DEMO_POLICIES), unit="game", disable=None, leave=False) as progress:
-            for policy in DEMO_POLICIES:
-                progress.set_description(policy)
-                started = time.monotonic()
-                runs[policy] = evaluate(policy, url, games, output, progress)
-                took = time.monotonic() - started
-                progress.write(f"vf-eval flappybird -m {policy} -n {games} -r 1 -s: {took:.0f} s", file=sys.stdout)
+        started = time.monotonic()
+        runs = evaluate(DEMO_POLICIES, url, games, output)
+    took = time.monotonic() - started
+    print(f"vf-eval {output / CONFIG}: {games} games with each of {', '.join(DEMO_POLICIES)} in {took:.0f} s", flush=True)
     rows = []
     failed = False
     for policy, run in runs.items():
@@ -67,7 +69,7 @@ def demo(games: int, output: Path) -> int:
         verified = write_episodes(run, folder)
         failed = failed or verified < games
         rows.append(_table_row(policy, run, verified, games))
-    print(f"\n{table(('policy', 'pipes', 'ticks', 'reward', 'format', 'how it ended', 'verified'), rows)}\n")
+    print(f"\n{table(('policy', 'pipes', 'ticks', 'reward', 'format', 'how it ended', 'verified'), rows)}\n", flush=True)
     lies = {
         "saved runs": output / "evals",
         "episode files": output / "episodes",
@@ -79,91 +81,122 @@ def demo(games: int, output: Path) -> int:
     runner = "uv run " if "UV" in os.environ else ""  # as the reader types it
     print(f"look closer   {runner}flappybird verify {output / 'episodes' / 'planner'}")
     if failed:
-        print(
-            f"flappybird: not every game was played and verified; what vf-eval said is in {output}/vf-eval-*.log", file=sys.stderr
-        )
+        print(f"flappybird: not every game was played and verified; what vf-eval said is in {output / LOG}", file=sys.stderr)
     return int(failed)
 
 
+def require_classic() -> None:
+    """Raise MissingPart where the installed verifiers is none that has the classic API and its `vf-eval`."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        if [int(part) for part in re.findall(r"\d+", metadata.version("verifiers"))[:2]] < [0, 4]:
+            return
+    raise missing_api("the demo runs the vf-eval of verifiers below 0.4", "has another", "classic")
+
+
 def film(rows: list[Row], path: Path) -> str:
-    """Film the games of `rows` side by side; return where the video is, or what is missing for one."""
+    """Film the games of `rows` side by side; return where the video is, or why there is none."""
     try:
-        from render.clip import Clip, Timing
-        from render.frames import Track
-        from videos.writer import write
-    except ImportError as error:
-        return f"none: {error.name} is not installed (pip install 'flappybird[videos]')"
-    clip = Clip([Track(row.episode) for row in rows if row.episode], (960, 320), Timing(hold=1))
-    pictures = tqdm(clip.frames(), total=len(clip.pace.ticks), desc="video", unit="picture", disable=None, leave=False)
-    return str(write(path, pictures, clip.size, clip.fps).path)
+        need = "a video needs the renderer and an encoder"
+        clips, frames = sibling("render.clip", need, "videos"), sibling("render.frames", need, "videos")
+        writer = sibling("videos.writer", need, "videos")
+        clip = clips.Clip([frames.Track(row.episode) for row in rows if row.episode], (960, 320), clips.Timing(hold=1))
+        pictures = tqdm(clip.frames(), total=len(clip.pace.ticks), desc="video", unit="picture", disable=None, leave=False)
+        return str(writer.write(path, pictures, clip.size, clip.fps).path)
+    except MissingPart as error:
+        return f"none: {error}"
 
 
 @contextlib.contextmanager
-def policy_server() -> Iterator[str]:
-    """Run the policy server as a process of its own on a free loopback port; give its URL, and end it afterwards."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "flappybird", "serve", "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+def policy_server(log: Path) -> Iterator[str]:
+    """Run the policy server as a process of its own on a free loopback port; give its URL, and end it afterwards.
+
+    Raises:
+        DemoError: it did not start.
+    """
+    command = [sys.executable, "-m", "flappybird", "serve", "--port", "0", "--seed", str(SEED)]
+    with open(log, "w", encoding="utf-8") as errors, running(command, stdout=subprocess.PIPE, stderr=errors) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if found := re.search(rb"http://127\.0\.0\.1:\d+", line):
+                yield f"{found[0].decode()}/v1"
+                return
+        raise DemoError(f"the policy server did not start: {last_line(log) or f'its output is in {log}'}")
+
+
+@contextlib.contextmanager
+def running(command: list[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `command` for the length of a `with` block, at whose end, however it comes, it is asked to stop and then made to."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, **options) as process:
         try:
-            _wait_until_served(process, port)
-            yield f"http://127.0.0.1:{port}/v1"
+            yield process
         finally:
-            process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(10)
-            process.kill()
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(10)
+                process.kill()
 
 
-def _wait_until_served(process: subprocess.Popen[str], port: int) -> None:
-    for _ in range(600):
-        if process.poll() is not None:
-            said = process.stderr.read().strip() if process.stderr else ""
-            raise DemoError(f"the policy server did not start: {said}")
-        with contextlib.suppress(URLError, ConnectionError), urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=1):
-            return
-        time.sleep(0.1)
-    raise DemoError("the policy server did not answer within 60 seconds")
+CONFIG = "eval.toml"
+LOG = "vf-eval.log"
 
 
-def evaluate(policy: str, url: str, games: int, output: Path, progress: Any) -> Run:
-    """Run `vf-eval flappybird` on a policy and return what it saved. Raises DemoError where it failed."""
-    evals = output / "evals" / f"flappybird--{policy}"
-    before = set(evals.glob("*")) if evals.is_dir() else set()
-    log = output / f"vf-eval-{policy}.log"
-    scripts = Path(sysconfig.get_path("scripts"))
-    command = [str(scripts / "vf-eval"), "flappybird", "-m", policy, "-b", url, "-k", "FLAPPYBIRD_API_KEY"]
-    command += ["-n", str(games), "-r", "1", "-s", "-o", str(output), "--disable-tui", "--disable-env-server"]
-    command += ["-a", '{"report": false}']  # one report of all, below
-    with open(log, "w", encoding="utf-8") as file:
-        try:
-            with subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as process:
-                try:
-                    code = _watched(process, evals, before, progress)
-                except KeyboardInterrupt:
-                    process.send_signal(signal.SIGINT)
-                    process.wait(20)
-                    raise
-        except FileNotFoundError:
-            raise DemoError(f"{command[0]} is missing: install verifiers below 0.4 (pip install 'flappybird[classic]')") from None
-    found = [path for path in evals.glob("*") if path not in before and (path / "results.jsonl").is_file()]
-    if code != 0 or len(found) != 1:
-        raise DemoError(f"vf-eval ended with exit code {code}; its output is in {log}")
-    return load_run(found[0])
+def evaluate(policies: Iterable[str], url: str, games: int, output: Path) -> dict[str, Run]:
+    """Run one `vf-eval` on all `policies` side by side and return what it saved. Raises DemoError where it failed."""
+    log, config = output / LOG, output / CONFIG
+    environment = dict(os.environ)
+    spare_loopback(environment)
+    evals = {policy: output / "evals" / f"flappybird--{policy}" for policy in policies}
+    before = {path for folder in evals.values() for path in folder.glob("*")}
+    config.write_text(evaluations(evals, url, games, output), encoding="utf-8")
+    command = [str(Path(sysconfig.get_path("scripts")) / "vf-eval"), str(config), "--disable-tui"]
+
+    def new() -> dict[str, list[Path]]:
+        files = {policy: sorted(folder.glob("*/results.jsonl")) for policy, folder in evals.items()}
+        return {policy: [file.parent for file in found if file.parent not in before] for policy, found in files.items()}
+
+    try:
+        with (
+            open(log, "w", encoding="utf-8") as file,
+            running(command, stdout=file, stderr=subprocess.STDOUT, env=environment) as process,
+            tqdm(total=games * len(evals), desc="vf-eval", unit="game", disable=None, leave=False) as progress,
+        ):
+            while process.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(0.5)
+                saved = (run / "results.jsonl" for runs in new().values() for run in runs)
+                progress.n = sum(file.read_bytes().count(b"\n") for file in saved)
+                progress.refresh()
+    except FileNotFoundError:
+        raise DemoError(f"{command[0]} is missing, though verifiers is installed: install it again") from None
+    found = new()
+    if process.returncode != 0 or any(len(runs) != 1 for runs in found.values()):
+        raise DemoError(f"vf-eval ended with exit code {process.returncode}: {last_line(log)}; all of its output is in {log}")
+    return {policy: load_run(run) for policy, (run,) in found.items()}
 
 
-def _watched(process: subprocess.Popen[bytes], evals: Path, before: set[Path], progress: Any) -> int:
-    """Wait for `vf-eval` and move `progress` on with every game it saves; return its exit code."""
-    shown = 0
-    while True:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = process.wait(0.5)
-            break
-        saved = [path / "results.jsonl" for path in evals.glob("*") if path not in before]
-        done = sum(file.read_bytes().count(b"\n") for file in saved if file.is_file())
-        progress.update(done - shown)
-        shown = done
-    return code
+def evaluations(policies: Iterable[str], url: str, games: int, output: Path) -> str:
+    """Return the configuration by which `vf-eval` plays all `policies` in one go, as TOML."""
+    lines = [
+        "# Written by `flappybird demo`. To run it again: `flappybird serve`, its address below, and `vf-eval` with this file.",
+        f"api_base_url = {json.dumps(url)}",
+        'api_key_var = "FLAPPYBIRD_API_KEY"  # may be unset: the server wants none',
+        f"num_examples = {games}",
+        "rollouts_per_example = 1",
+        "save_results = true",
+        f"output_dir = {json.dumps(str(output))}",
+        "disable_env_server = true  # one process is enough for games as few as these",
+    ]
+    for policy in policies:
+        lines += ["", "[[eval]]", 'id = "flappybird"', f"model = {json.dumps(policy)}"]
+        lines += ["args = { report = false }  # one report of all, afterwards"]
+    return "\n".join([*lines, ""])
+
+
+def last_line(log: Path) -> str:
+    """Return the last line of a log that says anything."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def write_episodes(run: Run, folder: Path) -> int:

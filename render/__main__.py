@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flappybird.errors import ConfigError, MissingPart
+from flappybird.errors import ConfigError
 from flappybird.system.command import Parser, guarded
+from flappybird.system.install import sibling
 
 if TYPE_CHECKING:
     from render.clip import Clip
-    from render.scene import Size
+    from render.layout import Size
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,14 +25,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str] | None) -> int:
     args = _parser().parse_args(argv)
-    if args.play:
-        return _play(args)
     if not args.episodes:
-        raise ConfigError("no episode given; name an episode file or RUN:N, or use --play")
+        raise ConfigError("no episode given; name an episode file or RUN:N (to play yourself: flappybird play)")
 
     from flappybird.runs import load_episode_at
     from render.frames import Track
-    from render.scene import Overlay, check_size, read_size
+    from render.layout import check_size, read_size
+    from render.moment import Overlay
 
     if len(args.episodes) > 1 and not args.grid:
         raise ConfigError(f"{len(args.episodes)} episodes given: add --grid to see them side by side")
@@ -87,6 +87,8 @@ def _check_output(args: argparse.Namespace) -> None:
 def _export(args: argparse.Namespace, clip: Clip) -> int:
     from tqdm import tqdm
 
+    from render.lettering import lacking
+
     writer = _writer()
     if args.output.suffix.lower() == ".png" and not writer.numbered(args.output):
         # One picture: that of the tick asked for, or the last.
@@ -95,6 +97,8 @@ def _export(args: argparse.Namespace, clip: Clip) -> int:
     pictures = tqdm(clip.frames(), total=len(clip.pace.ticks), unit="picture", leave=False, disable=None, file=sys.stderr)
     written = writer.write(args.output, pictures, clip.size, clip.fps, samples, args.quality)
     print(json.dumps(written.facts()) if args.json else written)
+    if lacking():
+        print(f"flappybird: {lacking()}", file=sys.stderr)
     return 0
 
 
@@ -113,24 +117,7 @@ def _recorder(size: Size, ghosts: Sequence[Any]) -> Any:
 
 
 def _writer() -> Any:
-    try:
-        import videos.writer
-    except ImportError as error:
-        raise MissingPart(f"{error.name} is not installed, and files need it: pip install 'flappybird[videos]'") from None
-    return videos.writer
-
-
-def _play(args: argparse.Namespace) -> int:
-    from flappybird.episodes.arguments import parse_config
-    from flappybird.protocol.rules import Rules
-    from render.play import TICKS_PER_SECOND, play
-
-    if args.episodes:
-        raise ConfigError("--play and an episode: only one of them at a time")
-    rules = Rules(max_turns=args.max_turns)
-    session = play(parse_config(args.config), args.seed, rules, TICKS_PER_SECOND if args.tps is None else args.tps, args.save)
-    print(session.told())
-    return 0
+    return sibling("videos.writer", "files need imageio", "videos")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -138,13 +125,24 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m render",
         description="Show an episode in a window, or write it as a video or a picture. "
         "In the window: space pauses, arrows step (with shift by ten), + and - change the speed, home and end jump, "
-        "the timeline scrubs, T toggles thoughts, R records a clip, Esc leaves.",
+        "the timeline scrubs, T toggles thoughts, R records a clip, F fills the screen, Esc leaves.",
     )
     parser.add_argument("episodes", nargs="*", metavar="EPISODE", help="an episode file, or RUN:N for the N-th rollout of a run")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write .mp4, .gif or .png instead; no display needed")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write .mp4, .gif (which loops for ever) or .png instead; no display needed",
+    )
     parser.add_argument("--size", default="576x480", metavar="WxH", help="pixels, both even (default: 576x480)")
     parser.add_argument("--scale", type=float, default=1.0, metavar="X", help="multiply the size, rounded to even pixels")
-    parser.add_argument("--fps", type=float, metavar="N", help="pictures per second (default: 30, of a GIF 25; a tick is 1/30 s)")
+    parser.add_argument(
+        "--fps",
+        type=float,
+        metavar="N",
+        help="pictures per second (default: 30, of a GIF 25; a tick is 1/30 s); of a GIF equally long where N divides 100",
+    )
     parser.add_argument("--speed", type=float, default=1.0, metavar="X", help="2 is twice as fast (default: 1)")
     parser.add_argument("--from", dest="start", type=int, metavar="TICK", help="begin after this tick")
     parser.add_argument("--to", dest="stop", type=int, metavar="TICK", help="end at this tick")
@@ -159,13 +157,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--grid", action="store_true", help="several episodes side by side, in step")
     parser.add_argument("--ghost", action="append", default=[], metavar="EPISODE", help="a see-through bird of another episode")
     parser.add_argument("--json", action="store_true", help="say what was written as JSON")
-    play = parser.add_argument_group("play")
-    play.add_argument("--play", action="store_true", help="play by keyboard: space, up or click; R again, N next seed")
-    play.add_argument("--seed", type=int, default=0, help="the course (default: 0)")
-    play.add_argument("--config", action="append", default=[], help="JSON, a file that holds it, or name=value; repeatable")
-    play.add_argument("--max-turns", type=int, default=300, metavar="N", help="the limit on ticks (default: 300)")
-    play.add_argument("--tps", type=float, metavar="N", help="ticks per second (default: 20)")
-    play.add_argument("--save", type=Path, metavar="FILE", help="write the episode")
     return parser
 
 

@@ -6,8 +6,11 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from render.frames import TICKS_PER_SECOND, Pace, Track, frames, grid_frames
-from render.scene import DEFAULT_SIZE, Frame, Overlay, Size
+from render.frames import TICKS_PER_SECOND, Pace, Track, frames
+from render.grid import grid_frames
+from render.layout import DEFAULT_SIZE, Size
+from render.moment import Overlay
+from render.scene import Frame
 
 SAMPLES = 12
 """Pictures from which a clip's colours are learnt."""

@@ -9,17 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
-
-import numpy as np
 
 from flappybird.episodes.episode import Episode, replay
 from flappybird.errors import ConfigError
 from flappybird.world.game import Outcome, State
-from render.lettering import clean, measure, shorten, write
-from render.scene import DEFAULT_SIZE, FAINT, PAPER, Frame, Moment, Overlay, Scene, Size, check_size
-from render.sdl import pygame
+from render.layout import DEFAULT_SIZE, Size
+from render.moment import Moment, Overlay
+from render.scene import Frame, Scene
 
 TICKS_PER_SECOND = 30
 """How many ticks one second shows at normal speed."""
@@ -29,26 +26,22 @@ MAX_FRAMES = 1_000_000
 
 
 class Track:
-    """An episode, replayed once and ready to be looked at tick by tick."""
+    """An episode, replayed once and ready to be looked at tick by tick; `name` stands for its player's."""
 
-    def __init__(self, episode: Episode) -> None:
+    def __init__(self, episode: Episode, name: str | None = None) -> None:
         self.episode = episode
+        self.name = episode.player.name if name is None else name
+        """Who played."""
         played = replay(episode)
-        self.course, self._states, self._turn_at = played.course, played.states, played.turn_at
+        self.course, self._states, self._turn_at, self._taps = played.course, played.states, played.turn_at, played.taps
         ending = episode.outcome
         # Where the turns stop before the game does, the file says why.
         self.outcome = played.outcome or Outcome(ending.reason, len(self._states) - 1)
-        self._thought = lru_cache(maxsize=256)(lambda turn: episode.turns[turn].thought)
 
     @property
     def last(self) -> int:
         """The last tick."""
         return len(self._states) - 1
-
-    @property
-    def name(self) -> str:
-        """Who played."""
-        return self.episode.player.name
 
     def state(self, tick: int) -> State:
         """Return the state at `tick`; after the last, the last."""
@@ -68,16 +61,12 @@ class Track:
         return Moment(
             state=self._states[tick],
             score=self.score(tick),
-            thought=self._thought(turn) if turn is not None else "",
+            thought=known.thought if known is not None else "",
             status=known.status if known and tick else Moment().status,
-            tap=known is not None and tick > 0 and self._did(tick),
+            tap=tick > 0 and self._taps[tick - 1],
             ended=self.outcome if tick == self.last else None,
             ghosts=tuple(ghost.state(tick) for ghost in ghosts),
         )
-
-    def _did(self, tick: int) -> bool:
-        """Whether the bird flapped in `tick`: after a TAP, and only then, its velocity is the jump impulse."""
-        return self._states[tick].velocity == self.course.physics.jump
 
     def invalid_ticks(self) -> list[int]:
         """Return the ticks at which a reply that was not `ok` began to fly."""
@@ -157,44 +146,3 @@ def frames(
             )
     scene = track.scene(size, overlay, ghosts)
     return (scene.draw(track.moment(tick, ghosts)) for tick in pace.ticks)
-
-
-def grid_frames(tracks: Sequence[Track], pace: Pace, size: Size = DEFAULT_SIZE, overlay: Overlay = Overlay()) -> Iterator[Frame]:
-    """Yield pictures of several episodes side by side, in step, each frozen where it ended: (height, width, 3), uint8.
-
-    Raises:
-        ConfigError: the cells of so many episodes are too small at this size.
-    """
-    width, height = check_size(size)
-    columns = next(n for n in range(1, len(tracks) + 1) if n * math.ceil(len(tracks) / n) >= len(tracks) and n * n >= len(tracks))
-    if len(tracks) in (2, 3):
-        columns = len(tracks) if width >= height else 1
-    rows = math.ceil(len(tracks) / columns)
-    title = max(min(height // rows // 12, 28), 12)
-    cell = width // columns // 2 * 2, (height // rows - title) // 2 * 2
-    check_size(cell, f"cell of {len(tracks)} episodes in size {width}x{height}")
-    scenes = [track.scene(cell, overlay._replace(hud=False)) for track in tracks]
-
-    page: Frame = np.empty((height, width, 3), np.uint8)
-    page[:] = PAPER
-    surface = pygame.image.frombuffer(page, size, "RGB")
-    places = []
-    for index, track in enumerate(tracks):
-        row, column = divmod(index, columns)
-        x, y = column * cell[0], row * (cell[1] + title)
-        text = shorten(clean(f"{track.name}, seed {track.course.seed}"), title * 2 // 3, cell[0] - 8)
-        surface.blit(write(text, title * 2 // 3, FAINT), (x + (cell[0] - measure(text, title * 2 // 3)) // 2, y + title // 6))
-        places.append((x, y + title))
-
-    def stream() -> Iterator[Frame]:
-        done: set[int] = set()
-        for tick in pace.ticks:
-            for index, (track, scene, (x, y)) in enumerate(zip(tracks, scenes, places, strict=True)):
-                if index not in done:
-                    scene.paint(track.moment(tick))
-                    page[y : y + cell[1], x : x + cell[0]] = scene.pixels
-                    if tick >= track.last:
-                        done.add(index)
-            yield page.copy()
-
-    return stream()

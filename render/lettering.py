@@ -1,24 +1,22 @@
-"""Text on pictures: any string at all, in the one font that ships with pygame.
+"""Text on pictures: any string at all, in the font that ships with pygame and, for what that lacks, in those of the system.
 
-Models write every script, emoji, control characters and halves of surrogate pairs. What the font has is drawn, what it lacks
-becomes a box that names the code point, and what has no picture (controls, direction marks) is left out; nothing raises.
+Models write every script, emoji, control characters and halves of surrogate pairs. What no font has becomes a box that names the
+code point, see `lacking`, and what has no picture (controls, direction marks) is left out; nothing raises.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from render.sdl import freetype, pygame
-
-Color = tuple[int, int, int]
+from render import fonts
+from render.colors import Color
+from render.fonts import BOX, EMOJI
+from render.sdl import pygame
 
 LONGEST = 4_000
-"""Of a longer text only so many characters are looked at: more fit on no picture."""
-
-_ABSENT = "\ufffe"  # a code point that no font has: what it looks like is what a missing glyph looks like
+"""Characters of a longer text that are looked at: more fit on no picture."""
 
 
 def clean(text: str) -> str:
@@ -85,36 +83,40 @@ def _fitting(text: str, size: int, width: int) -> int:
 
 def measure(text: str, size: int) -> int:
     """Return how many pixels wide `text` is, in letters of `size` pixels."""
-    return sum(_box_width(size) if missing else _advance(part, size) for missing, part in _parts(text))
+    return sum(_width(source, part, size) for source, part in _parts(text))
 
 
-def _advance(text: str, size: int) -> int:
-    return round(sum(map(_advances(size).__getitem__, text)))
+def _width(source: int, text: str, size: int) -> int:
+    if source == BOX:
+        return _box_width(size)
+    if source == EMOJI:
+        return line_height(size)
+    return round(sum(map(_advances(source, size).__getitem__, text)))
 
 
 class _Advances(dict[str, float]):
     """How far each letter moves the pen: asked of the font once."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, source: int, size: int) -> None:
         super().__init__()
-        self._size = size
+        self._font, self._size = fonts.loaded()[source], size
 
     def __missing__(self, letter: str) -> float:
         if len(self) > 4096:
             self.clear()
-        [metrics] = _font().get_metrics(letter, size=self._size)
+        [metrics] = self._font.get_metrics(letter, size=self._size)
         self[letter] = metrics[4]
         return self[letter]
 
 
 @lru_cache(maxsize=64)
-def _advances(size: int) -> _Advances:
-    return _Advances(size)
+def _advances(source: int, size: int) -> _Advances:
+    return _Advances(source, size)
 
 
 def line_height(size: int) -> int:
     """Return the height of a line of letters of `size` pixels."""
-    return int(_font().get_sized_height(size))
+    return int(fonts.loaded()[0].get_sized_height(size))
 
 
 @lru_cache(maxsize=2048)
@@ -126,14 +128,18 @@ def write(text: str, size: int, color: Color, ground: Color | None = None) -> An
         plain.blit(write(text, size, color), (0, 0))
         return plain
     surface = pygame.Surface(area, pygame.SRCALPHA)
-    x, baseline = 0, _font().get_sized_ascender(size)
-    for missing, part in _parts(text):
-        if missing:
+    x, baseline = 0, fonts.loaded()[0].get_sized_ascender(size)
+    for source, part in _parts(text):
+        if source == BOX:
             _box(surface, x, part, size, color)
-            x += _box_width(size)
+        elif source == EMOJI:
+            picture, side = fonts.emoji(part), line_height(size)
+            surface.blit(
+                pygame.transform.smoothscale(picture, (side, side * picture.get_height() // picture.get_width())), (x, 0)
+            )
         else:
-            _font().render_to(surface, (x, baseline), part, color, size=size)
-            x += _advance(part, size)
+            fonts.loaded()[source].render_to(surface, (x, baseline), part, color, size=size)
+        x += _width(source, part, size)
     return surface
 
 
@@ -141,29 +147,33 @@ def _drawable(text: str) -> str:
     return text if text.isprintable() else clean(text)
 
 
-def _parts(text: str) -> list[tuple[bool, str]]:
-    """Return `text` in pieces: runs that the font has, and single characters that it lacks."""
+def _parts(text: str) -> list[tuple[int, str]]:
+    """Return `text` in pieces, each with the number of the font that has it; what is an emoji, or in no font, stands alone."""
     text = _drawable(text)
     if text.isascii():
-        return [(False, text)]
-    parts: list[tuple[bool, str]] = []
-    run = ""
+        return [(0, text)]
+    parts: list[tuple[int, str]] = []
     for character in text:
-        if not _has(character):
-            if run:
-                parts.append((False, run))
-                run = ""
-            parts.append((True, character))
+        source = fonts.source(character)
+        if source == BOX:
+            _lacking.add(character)
+        if parts and source >= 0 and parts[-1][0] == source:
+            parts[-1] = source, parts[-1][1] + character
         else:
-            run += character
-    return [*parts, (False, run)] if run else parts
+            parts.append((source, character))
+    return parts
 
 
-@lru_cache(maxsize=4096)
-def _has(character: str) -> bool:
-    # What the font lacks has no metrics, or those of a code point that no font has.
-    found, absent = _font().get_metrics(f"{character}{_ABSENT}", size=240)
-    return found is not None and found != absent
+_lacking: set[str] = set()
+
+
+def lacking() -> str:
+    """Return what was drawn as boxes so far, for people; nothing where all could be shown."""
+    if not _lacking:
+        return ""
+    shown = " ".join(f"U+{ord(character):04X}" for character in sorted(_lacking)[:3])
+    more = f" and {len(_lacking) - 3} more" if len(_lacking) > 3 else ""
+    return f"no font here has {shown}{more}: boxes stand for them; install one, such as Noto Sans CJK or Noto Emoji"
 
 
 def _box_width(size: int) -> int:
@@ -179,16 +189,6 @@ def _box(surface: Any, x: int, character: str, size: int, color: Color) -> None:
         digits = f"{ord(character):04X}"
         half = len(digits) // 2
         for row, part in enumerate((digits[:half], digits[half:])):
-            shown, _ = _font().render(part, color, size=size // 3)
+            shown, _ = fonts.loaded()[0].render(part, color, size=size // 3)
             middle = frame.top + frame.height * (1 + 2 * row) // 4
             surface.blit(shown, (frame.centerx - shown.get_width() // 2, middle - shown.get_height() // 2))
-
-
-@lru_cache(maxsize=1)
-def _font() -> Any:
-    # FreeType, not pygame.font: its fonts outlive a pygame.quit() of somebody else in the process, and one serves all sizes.
-    if not freetype.was_init():
-        freetype.init()
-    font = freetype.Font(str(Path(pygame.__file__).with_name(freetype.get_default_font())))
-    font.origin = True  # positions are those of the baseline
-    return font

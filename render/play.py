@@ -1,244 +1,222 @@
-"""A person at the keyboard → an episode, by the same rules, seeds and ticks as a model's.
-
-`Session` is the play without the window: it is told of keys and of time passing, and moves in whole ticks, so that the display's
-rate decides nothing. `play` is the window around it.
-"""
+"""The window in which a person plays: an episode by the same rules, seeds and ticks as a model's, see `session`."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from flappybird.episodes.episode import Episode, Player, save, summary_line
-from flappybird.episodes.rewards import finish
-from flappybird.episodes.rollout import Rollout
-from flappybird.errors import FlappyError
+from flappybird.errors import ConfigError, FlappyError, show
 from flappybird.protocol.rules import Rules
-from flappybird.system.command import check_tps
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import MAX_SEED
-from render.lettering import write
-from render.scene import PAPER, WHITE, Moment, Overlay, Scene, Size
-from render.sdl import Window, pygame
-
-TICKS_PER_SECOND = 20
-"""How fast a person plays, if not asked otherwise."""
-
-LONGEST_STALL = 0.25
-"""Seconds that the game catches up after a stall; what is longer stops the clock, so nobody dies of a slow disk."""
+from render.colors import PAPER, WHITE
+from render.frames import Track
+from render.layout import LARGEST, SMALLEST, Size
+from render.lettering import measure, write
+from render.moment import Overlay
+from render.scene import Scene
+from render.sdl import Window, letter, pygame
+from render.session import Phase, Session
+from render.sound import Sounds
 
 DISPLAY_FPS = 60
-HELP = "no display to play on; let a policy play instead: flappybird play --policy heuristic --save episode.json"
+NO_DISPLAY = "no display to play on; let a policy play instead: flappybird play --policy heuristic --save episode.json"
 
-
-class Phase(StrEnum):
-    """Where a session stands."""
-
-    WAITING = "waiting"
-    """Before the first key."""
-    FLYING = "flying"
-    PAUSED = "paused"
-    """The window has lost the focus."""
-    OVER = "over"
-
-
-class Session:
-    """Games of one person, one after the other.
-
-    Args:
-        config: the world.
-        seed: the first course.
-        rules: how many ticks a game lasts at most.
-        tps: ticks per second.
-        path: where the episode is saved as a game ends, None for nowhere. A second game of the session is saved beside
-            it as `name-2.json`, and so on: no game is lost.
-
-    Raises:
-        ConfigError: seed or speed are out of range.
-    """
-
-    def __init__(
-        self, config: FlappyConfig, seed: int = 0, rules: Rules = Rules(), tps: float = TICKS_PER_SECOND, path: Path | None = None
-    ) -> None:
-        self.config, self.seed, self.rules, self.tps, self.path = config, seed, rules, check_tps(tps, "tps"), path
-        self.best: dict[int, int] = {}
-        """The most pipes passed on each seed."""
-        self.saved: list[Path] = []
-        self.phase = Phase.WAITING
-        self.rollout = Rollout(config, seed, rules)
-        self._tapped = False
-        self._owed = 0.0  # ticks
-
-    def press(self) -> None:
-        """Flap in the next tick; the first press begins the game."""
-        if self.phase in (Phase.WAITING, Phase.FLYING, Phase.PAUSED):
-            self.phase = Phase.FLYING
-            self._tapped = True
-
-    def pass_time(self, seconds: float) -> int:
-        """Let `seconds` of real time pass, and return how many ticks were flown in them."""
-        if self.phase is not Phase.FLYING:
-            self._owed = 0.0
-            return 0
-        self._owed += min(seconds, LONGEST_STALL) * self.tps
-        flown = 0
-        while self._owed >= 1 and self.phase is Phase.FLYING:
-            self._owed -= 1
-            self._tick()
-            flown += 1
-        return flown
-
-    def _tick(self) -> None:
-        self.rollout.fly([self._tapped])
-        self._tapped = False
-        if self.rollout.outcome is not None:
-            self.phase = Phase.OVER
-            self.best[self.seed] = max(self.best.get(self.seed, 0), self.rollout.game.score)
-            self._save()
-
-    def focus(self, has: bool) -> None:
-        """Pause a game that flies when the window loses the focus; the next press goes on."""
-        if not has and self.phase is Phase.FLYING:
-            self.phase = Phase.PAUSED
-
-    def restart(self, seed: int | None = None) -> None:
-        """Begin again, on the same course or on another; a game that flies is saved as aborted."""
-        self._leave()
-        self.seed = self.seed if seed is None else seed
-        self.rollout = Rollout(self.config, self.seed, self.rules)
-        self.phase, self._tapped, self._owed = Phase.WAITING, False, 0.0
-
-    def next_seed(self) -> None:
-        """Begin on the course of the next seed."""
-        self.restart((self.seed + 1) % (MAX_SEED + 1))
-
-    def quit(self) -> None:
-        """Leave: a game that has not ended is saved as aborted; one that never began only if nothing else was saved."""
-        self._leave()
-        if self.path is not None and not self.saved:
-            self._save()
-
-    def _leave(self) -> None:
-        if self.phase in (Phase.FLYING, Phase.PAUSED):
-            self._save()
-
-    def episode(self) -> Episode:
-        """Return the game so far; one that has not ended is marked as aborted, and ends."""
-        return finish(self.rollout, Player(kind="human", name="human", sampling={"ticks_per_second": self.tps}))
-
-    def _save(self) -> None:
-        episode = self.episode()
-        if self.path is not None:
-            number = len(self.saved) + 1
-            path = self.path if number == 1 else self.path.with_stem(f"{self.path.stem}-{number}")
-            save(episode, path)
-            self.saved.append(path)
-
-    def told(self) -> str:
-        """Return, on one line, how the last game ended."""
-        return summary_line(self.episode())
+KEYS = (
+    ("space, up, click", "flap; begin; begin again"),
+    ("P", "pause"),
+    ("R", "begin again at once"),
+    ("N", "the next course"),
+    ("F", "full screen, and back"),
+    ("? or F1", "this help"),
+    ("Esc, Q", "leave"),
+)
 
 
 def play(
     config: FlappyConfig,
     seed: int = 0,
     rules: Rules = Rules(),
-    tps: float = TICKS_PER_SECOND,
+    speed: float = 1.0,
     path: Path | None = None,
     size: Size = (864, 720),
     fps: int = DISPLAY_FPS,
     clock: Callable[[], float] = time.perf_counter,
     each: Callable[[Session], None] = lambda session: None,
+    rival: Track | None = None,
+    sound: bool = False,
 ) -> Session:
     """Open a window and let a person play until it is closed; return the session.
 
     Args:
-        config, seed, rules, tps, path: see `Session`.
+        config, seed, rules, speed, path, rival: see `Session`.
         size: of the window.
         fps: pictures per second.
         clock: seconds.
         each: called once for every picture, before the keys are read.
+        sound: whether flaps, points and crashes are heard.
 
     Raises:
         FlappyError: there is no display.
         ConfigError: a setting is out of range.
     """
-    session = Session(config, seed, rules, tps, path)
-    if path is not None and not path.parent.is_dir():
-        raise FlappyError(f"{path}: there is no folder {path.parent}")
-    with Window(size, "flappybird", HELP) as window:
+    check_path(path)
+    session = Session(config, seed, rules, speed, path, rival)
+    with Window(size, "flappybird", NO_DISPLAY, repeat=False) as window:
+        sounds = _sounds() if sound else None
         try:
-            _run(session, window, size, fps, clock, each)
+            _Show(session, window, sounds, each).run(fps, clock)
         finally:
             # However the play ends, by the window's button, Ctrl-C or SIGTERM, what was played is kept.
             session.quit()
+            if sounds is not None:
+                sounds.close()
     return session
 
 
-def _run(
-    session: Session, window: Window, size: Size, fps: int, clock: Callable[[], float], each: Callable[[Session], None]
-) -> None:
-    scene, pace = _scene(session, size), pygame.time.Clock()
-    before = clock()
-    while True:
-        each(session)
-        for event in pygame.event.get():
-            if event.type == pygame.QUIT or (event.type == pygame.KEYDOWN and event.key in (pygame.K_ESCAPE, pygame.K_q)):
-                return
-            _handle(session, event)
-        now = clock()
-        session.pass_time(now - before)
-        before = now
-        if scene.course is not session.rollout.game.course:
-            scene = _scene(session, size)
-        _show(session, scene, window)
-        pace.tick(fps)
+def check_path(path: Path | None) -> None:
+    """Raise ConfigError or FlappyError where no episode can be saved to `path`: before a game is played for it."""
+    if path is None:
+        return
+    if path.suffix.lower() != ".json":
+        raise ConfigError(f"{path}: unknown extension {show(path.suffix)}; an episode is a .json")
+    if not path.parent.is_dir():
+        raise FlappyError(f"{path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise FlappyError(f"{path}: is a folder; name a file")
 
 
-def _handle(session: Session, event: Any) -> None:
-    if event.type == pygame.KEYDOWN and event.key in (pygame.K_SPACE, pygame.K_UP):
-        session.press() if session.phase is not Phase.OVER else None
-    elif event.type == pygame.MOUSEBUTTONDOWN and event.button == 1:
-        session.press()
-    elif event.type == pygame.KEYDOWN and event.key == pygame.K_r:
-        session.restart()
-    elif event.type == pygame.KEYDOWN and event.key == pygame.K_n:
-        session.next_seed()
-    elif event.type == pygame.WINDOWFOCUSLOST:
-        session.focus(False)
+def _sounds() -> Sounds | None:
+    try:
+        return Sounds()
+    except FlappyError as error:
+        print(f"flappybird: {error}; you play without", file=sys.stderr)
+        return None
 
 
-def _scene(session: Session, size: Size) -> Scene:
-    return Scene(session.rollout.game.course, size, Overlay(thought=False), "you")
+class _Show:
+    """What `play` keeps while the window is open."""
+
+    def __init__(self, session: Session, window: Window, sounds: Sounds | None, each: Callable[[Session], None]) -> None:
+        self.session, self.window, self.sounds, self.each = session, window, sounds, each
+        self.helping = False
+        self.scene = self.fitting()
+
+    def fitting(self) -> Scene:
+        """Return a scene of the session's course, as large as the window."""
+        size = tuple(min(max(side // 2 * 2, SMALLEST), LARGEST) for side in self.window.size())
+        rivals = [] if self.session.rival is None else [self.session.rival.name]
+        return Scene(self.session.rollout.game.course, (size[0], size[1]), Overlay(thought=False), "you", rivals)
+
+    def run(self, fps: int, clock: Callable[[], float]) -> None:
+        pace, session, before, shape = pygame.time.Clock(), self.session, clock(), self.window.size()
+        while True:
+            self.each(session)
+            for event in pygame.event.get():
+                if event.type == pygame.QUIT:
+                    return
+                if event.type == pygame.KEYDOWN and (event.key == pygame.K_ESCAPE or letter(event) == "q"):
+                    return
+                self.handle(event)
+            now = clock()
+            session.pass_time(0.0 if self.helping else now - before)
+            before = now
+            if self.sounds is not None:
+                for sound in session.heard:
+                    self.sounds.play(sound)
+            session.heard.clear()
+            if self.scene.course is not session.rollout.game.course or self.window.size() != shape:
+                self.scene, shape = self.fitting(), self.window.size()
+            self.draw()
+            pace.tick(fps)
+
+    def handle(self, event: Any) -> None:
+        session = self.session
+        if event.type == pygame.WINDOWFOCUSLOST:
+            session.focus(False)
+        elif event.type == pygame.MOUSEBUTTONDOWN and event.button == 1:
+            self.flap()
+        elif event.type == pygame.KEYDOWN:
+            if event.key in (pygame.K_SPACE, pygame.K_UP):
+                self.flap()
+            elif event.key == pygame.K_F1 or getattr(event, "unicode", "") == "?":
+                self.helping = not self.helping
+            else:
+                actions: dict[str, Callable[[], None]] = {
+                    "p": session.pause,
+                    "r": session.restart,
+                    "n": session.next_seed,
+                    "f": self.fill,
+                }
+                actions.get(letter(event), lambda: None)()
+
+    def flap(self) -> None:
+        if self.helping:
+            self.helping = False
+        else:
+            self.session.press()
+
+    def fill(self) -> None:
+        """Fill the screen, or go back into a window; a game that flies pauses, since the screen may be dark for a moment."""
+        self.session.focus(False)
+        self.window.toggle_full_screen()
+
+    def draw(self) -> None:
+        session = self.session
+        self.scene.paint(session.moment())
+        best = session.best.get(session.seed)
+        said = {
+            Phase.WAITING: ["Space, up or click: flap and begin", "?: all keys"],
+            Phase.FLYING: [],
+            Phase.PAUSED: ["Paused: flap or P to go on"],
+            Phase.OVER: ["Space: again    " + ("N: next course    " if session.rival is None else "") + "Esc: leave"],
+        }[session.phase]
+        if session.phase is Phase.OVER and session.verdict():
+            said = [session.verdict(), *said]
+        if said and best is not None:
+            said = [*said, f"best on seed {session.seed}: {best}"]
+        if self.helping:
+            _list(self.scene)
+        elif said:
+            _say(self.scene, said)
+        state = "help" if self.helping else session.phase.value
+        record = f" - best {best}" if best is not None else ""
+        self.window.title(f"flappybird - seed {session.seed} - tick {session.rollout.game.tick} - {state}{record}")
+        self.window.show(self.scene.canvas)
 
 
-def _show(session: Session, scene: Scene, window: Window) -> None:
-    game = session.rollout.game
-    scene.paint(Moment(game.state, game.score, ended=session.rollout.outcome))
-    best = session.best.get(session.seed)
-    said = {
-        Phase.WAITING: "Space, up or click to flap and begin",
-        Phase.FLYING: "",
-        Phase.PAUSED: "Paused: flap to go on",
-        Phase.OVER: "R: again    N: next seed    Esc: leave",
-    }[session.phase]
-    if said:
-        _say(scene, [said, *([f"best on seed {session.seed}: {best}"] if best is not None else [])])
-    window.title(f"flappybird - seed {session.seed} - tick {game.tick}" + (f" - best {best}" if best is not None else ""))
-    window.show(scene.canvas)
+def _plate(scene: Scene, width: int, height: int, top: int) -> Any:
+    """Draw a dark plate of this size in the middle of the world; return where it is."""
+    left, _, wide, _ = scene.view.game
+    plate = pygame.Rect(0, 0, width, height)
+    plate.midtop = left + wide // 2, top
+    scene.cover(pygame.draw.rect(scene.canvas, PAPER, plate, border_radius=8))
+    return plate
 
 
 def _say(scene: Scene, lines: list[str]) -> None:
-    left, top, width, height = scene.view.game
+    _, top, width, height = scene.view.game
     size = max(height // 28, 10)
+    while size > 8 and max(measure(line, size) for line in lines) + 2 * size > width:
+        size -= 1
     at = top + height * 55 // 100
     for line in lines:
         label = write(line, size, WHITE)
-        plate = pygame.Rect(0, 0, label.get_width() + 2 * size, label.get_height() + size // 2)
-        plate.midtop = left + width // 2, at
-        scene.cover(pygame.draw.rect(scene.canvas, PAPER, plate, border_radius=size // 2))
+        plate = _plate(scene, label.get_width() + 2 * size, label.get_height() + size // 2, at)
         scene.canvas.blit(label, (plate.left + size, plate.top + size // 4))
         at = plate.bottom + size // 3
+
+
+def _list(scene: Scene) -> None:
+    """Show the keys."""
+    _, top, width, height = scene.view.game
+    size = max(min(height // 26, width // 34), 8)
+    line, keys = size * 3 // 2, max(measure(key, size) for key, _ in KEYS) + size
+    wide = keys + max(measure(what, size) for _, what in KEYS)
+    plate = _plate(scene, wide + 2 * size, (len(KEYS) + 1) * line, top + height // 8)
+    for row, (key, what) in enumerate(KEYS):
+        y = plate.top + line // 2 + row * line
+        scene.canvas.blit(write(key, size, WHITE), (plate.left + size, y))
+        scene.canvas.blit(write(what, size, WHITE), (plate.left + size + keys, y))

@@ -7,11 +7,14 @@ would take the fonts of others in the process with it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
-from flappybird.errors import FlappyError, MissingPart
+from flappybird.errors import FlappyError
+from flappybird.system.install import missing
 
 NO_DISPLAY = "no display to open a window on; write a file instead: -o episode.mp4 (or .gif, .png)"
 
@@ -27,7 +30,7 @@ def _load() -> Any:
             import pygame
             import pygame.freetype
     except ImportError:
-        raise MissingPart("pygame is not installed, and pictures need it: pip install 'flappybird[render]'") from None
+        raise missing("pictures need pygame", "render") from None
     finally:
         if asked is None:
             del os.environ["PYGAME_HIDE_SUPPORT_PROMPT"]
@@ -40,27 +43,42 @@ pygame = _load()
 freetype = pygame.freetype
 
 
+def letter(event: Any) -> str:
+    """Return the letter that a key stands for: the one it types, and on layouts without Latin letters the one at its place.
+
+    Empty for any other key.
+    """
+    if pygame.K_a <= event.key <= pygame.K_z:
+        return chr(event.key)
+    place = getattr(event, "scancode", 0) - pygame.KSCAN_A
+    return chr(ord("a") + place) if event.key > 127 and 0 <= place < 26 else ""
+
+
 class Window:
     """The one window of a program, without sound. A context manager: the window is gone when the block ends.
+
+    Args:
+        size, title: of the window; size in pixels.
+        hint: what to do where there is no display.
+        repeat: whether a key that is held down is pressed again and again.
 
     Raises:
         FlappyError: there is no display; the message is `hint`.
     """
 
-    def __init__(self, size: tuple[int, int], title: str, hint: str = NO_DISPLAY) -> None:
-        dummy = os.environ.get("SDL_VIDEODRIVER") in ("dummy", "offscreen")  # asked for by name, as tests do
-        on_x = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-        if not dummy and not on_x and os.name == "posix" and os.uname().sysname != "Darwin":
-            raise FlappyError(hint)
-        try:
-            pygame.display.init()
-            self.screen = pygame.display.set_mode(size, pygame.RESIZABLE)
-        except pygame.error as error:
-            pygame.display.quit()
-            raise FlappyError(f"{hint} ({error})") from None
+    def __init__(self, size: tuple[int, int], title: str, hint: str = NO_DISPLAY, repeat: bool = True) -> None:
+        self._size = size
+        with _drivers(hint):
+            try:
+                pygame.display.init()
+                pygame.display.set_mode(size, pygame.RESIZABLE)
+            except pygame.error as error:
+                pygame.display.quit()
+                raise FlappyError(f"{hint} ({error})") from None
         # SDL hands Ctrl-C and SIGTERM on as a QUIT event: both end the window's loop, which saves and leaves.
         pygame.display.set_caption(title)
-        pygame.key.set_repeat(300, 30)
+        if repeat:
+            pygame.key.set_repeat(300, 30)
 
     def __enter__(self) -> Window:
         return self
@@ -71,6 +89,21 @@ class Window:
     def title(self, title: str) -> None:
         """Set the window's title."""
         pygame.display.set_caption(title)
+
+    def size(self) -> tuple[int, int]:
+        """Return width and height as they are now, in pixels."""
+        size: tuple[int, int] = pygame.display.get_surface().get_size()
+        return size
+
+    def toggle_full_screen(self) -> None:
+        """Fill the screen, or go back into a window."""
+        full = bool(pygame.display.get_surface().get_flags() & pygame.FULLSCREEN)
+        if not full:
+            self._size = self.size()
+        try:
+            pygame.display.set_mode(self._size if full else (0, 0), pygame.RESIZABLE if full else pygame.FULLSCREEN)
+        except pygame.error:  # this display cannot: the window stays
+            pygame.display.set_mode(self._size, pygame.RESIZABLE)
 
     def show(self, picture: Any) -> None:
         """Show the surface `picture`, fitted into the window with its aspect kept."""
@@ -89,3 +122,27 @@ class Window:
         scale = min(room_x / size[0], room_y / size[1])
         left, top = (room_x - size[0] * scale) / 2, (room_y - size[1] * scale) / 2
         return int((at[0] - left) / scale), int((at[1] - top) / scale)
+
+
+@contextlib.contextmanager
+def _drivers(hint: str) -> Iterator[None]:
+    """Let SDL open a window only where somebody sees it: where a display cannot be had it takes, else, one in memory, and waits.
+
+    Raises:
+        FlappyError: nothing in the environment names a display.
+    """
+    asked = "SDL_VIDEODRIVER"
+    if os.environ.get(asked) or os.name != "posix" or os.uname().sysname == "Darwin":
+        yield
+        return
+    drivers = ["x11"] if os.environ.get("DISPLAY") else []
+    socket = os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), os.environ.get("WAYLAND_DISPLAY", ""))
+    if os.environ.get("WAYLAND_DISPLAY") and os.path.exists(socket):  # its library complains on stderr where there is none
+        drivers.append("wayland")
+    if not drivers:
+        raise FlappyError(hint)
+    os.environ[asked] = ",".join(drivers)
+    try:
+        yield
+    finally:
+        del os.environ[asked]

@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from flappybird.errors import FlappyError
+from render.colors import ALARM, AMBER, FAINT, PAPER, PIPE, RULE, SAID
 from render.frames import TICKS_PER_SECOND, Track
+from render.layout import Size
 from render.lettering import line_height, measure, write
-from render.scene import ALARM, AMBER, FAINT, PAPER, PIPE, RULE, SAID, Overlay, Scene, Size
-from render.sdl import Window, pygame
+from render.moment import Overlay
+from render.scene import Scene
+from render.sdl import Window, letter, pygame
 
 SPEEDS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 DISPLAY_FPS = 60
@@ -119,7 +122,9 @@ class _Show:
         pace, before = pygame.time.Clock(), time.perf_counter()
         while True:
             for event in pygame.event.get():
-                if event.type == pygame.QUIT or (event.type == pygame.KEYDOWN and event.key in (pygame.K_ESCAPE, pygame.K_q)):
+                if event.type == pygame.QUIT or (
+                    event.type == pygame.KEYDOWN and (event.key == pygame.K_ESCAPE or letter(event) == "q")
+                ):
                     self.stop_clip()
                     return
                 self.handle(event)
@@ -148,10 +153,9 @@ class _Show:
                 pygame.K_EQUALS: lambda: deck.faster(1),
                 pygame.K_MINUS: lambda: deck.faster(-1),
                 pygame.K_KP_MINUS: lambda: deck.faster(-1),
-                pygame.K_t: self.toggle_thoughts,
-                pygame.K_r: self.toggle_clip,
             }
-            actions.get(event.key, lambda: None)()
+            letters = {"t": self.toggle_thoughts, "r": self.toggle_clip, "f": self.window.toggle_full_screen}
+            actions.get(event.key, letters.get(letter(event), lambda: None))()
         elif event.type in (pygame.MOUSEBUTTONDOWN, pygame.MOUSEMOTION):
             held = event.button == 1 if event.type == pygame.MOUSEBUTTONDOWN else event.buttons[0]
             x, y = self.window.to_picture(event.pos, self.picture.get_size())

@@ -33,15 +33,29 @@ world: units | config | levels course observation | game | solver | certify
 protocol: rules | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
-runs: run | check results traces resume frame | load | __init__
-system: signals | files command
+runs: run | saved lines | folder results traces | check resume load frame | __init__
+system: signals install loopback memory network | files command
+server: chat | answers | __init__
 """
 """The floors within a wing."""
 
 HONEST = {("render/__main__.py", "videos")}
 """`render` hands its frames to `videos` when it is asked for a file."""
 
-HEAVY = ("verifiers", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib", "jinja2", "pandas")
+HEAVY = (
+    "verifiers",
+    "numba",
+    "numpy",
+    "pygame",
+    "pydantic",
+    "starlette",
+    "datasets",
+    "tqdm",
+    "imageio",
+    "matplotlib",
+    "jinja2",
+    "pandas",
+)
 
 
 def imports(path: Path) -> set[str]:
@@ -154,5 +168,5 @@ def test_without_the_classic_api_one_line_says_what_to_install(tmp_path):
         "try: flappybird.load_environment()\nexcept ImportError as error: print(error)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert "pip install 'flappybird[classic]'" in told.stdout
+    assert "the extra [classic] brings it" in told.stdout
     assert told.stdout.count("\n") == 1

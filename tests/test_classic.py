@@ -25,22 +25,37 @@ from flappybird.errors import ConfigError  # noqa: E402
 from flappybird.protocol.prompt import system_prompt  # noqa: E402
 from flappybird.runs import check, run_of_outputs  # noqa: E402
 from flappybird.world.config import FlappyConfig  # noqa: E402
-from flappybird.world.course import TRAIN_SEEDS  # noqa: E402
+from flappybird.world.course import TRAINING_SEEDS  # noqa: E402
 from flappybird.world.game import FlappyGame, Reason  # noqa: E402
 from flappybird.world.levels import level  # noqa: E402
+from flappybird.world.observation import read_observation  # noqa: E402
 from tests.conftest import play, scripted, serving, turn_of  # noqa: E402
 
 TAP = "<THINK>up</THINK><ACTIONS>[TAP]</ACTIONS>"
 NOOP = "<THINK>down</THINK><ACTIONS>[]</ACTIONS>"
 
 
-def evaluate(url: str, model: str = "planner", n: int = 1, r: int = 1, concurrent: int = -1, **args: Any) -> list[dict[str, Any]]:
+def evaluate(
+    url: str,
+    model: str = "planner",
+    n: int = 1,
+    r: int = 1,
+    concurrent: int = -1,
+    columns: tuple[str, ...] = (),
+    **args: Any,
+) -> list[dict[str, Any]]:
     """Return the rows of an evaluation, as vf-eval would save them."""
     env = flappybird.load_environment(**args)
     client = ClientConfig(api_base_url=url, api_key_var="FLAPPYBIRD_API_KEY")
     results = asyncio.run(
         env.evaluate(
-            client=client, model=model, num_examples=n, rollouts_per_example=r, max_concurrent=concurrent, on_start=_quiet
+            client=client,
+            model=model,
+            num_examples=n,
+            rollouts_per_example=r,
+            max_concurrent=concurrent,
+            state_columns=list(columns),
+            on_start=_quiet,
         )
     )
     return json.loads(json.dumps(results["outputs"], default=make_serializable))
@@ -170,7 +185,7 @@ def test_D12_every_kind_of_reply_has_its_status_and_never_breaks_the_rollout(sai
     assert row["error"] is None
     (rebuilt_row,) = rebuilt([row]).rows
     turns = rebuilt_row.episode.turns
-    assert [(turn.status.value, turn.actions) for turn in turns] == [(status, [action])] * 2
+    assert [(turn.status.value, turn.taps) for turn in turns] == [(status, (action == "TAP",))] * 2
     assert row["metrics"]["invalid_actions"] == 2 * (status != "ok")
     assert check(rebuilt_row) == []
     if isinstance(said, dict) and said.get("reasoning_content"):
@@ -283,10 +298,10 @@ def test_training_games_never_meet_evaluation_games():
     env = flappybird.load_environment(seed=5)
     seeds = {json.loads(info)["seed"] for info in env.get_dataset(50)["info"]}
     assert len(seeds) == 50
-    assert min(seeds) >= TRAIN_SEEDS
-    assert max(json.loads(info)["seed"] for info in env.get_eval_dataset()["info"]) < TRAIN_SEEDS
+    assert min(seeds) >= TRAINING_SEEDS.start
+    assert max(json.loads(info)["seed"] for info in env.get_eval_dataset()["info"]) < TRAINING_SEEDS.start
     with pytest.raises(ConfigError, match="evaluation seeds must stay below"):
-        flappybird.load_environment(seed=TRAIN_SEEDS - 5)
+        flappybird.load_environment(seed=TRAINING_SEEDS.start - 5)
 
 
 def test_config_and_overrides_reach_the_game(policy_server):
@@ -419,3 +434,39 @@ def test_many_conversations_on_spoilt_answers_are_all_verified():
     assert [row.rollout for row in run.rows] == [0, 1] * 6
     assert all(check(row) == [] for row in run.rows)
     assert any(row.claims["invalid_actions"] > 0 for row in run.rows)
+
+
+def test_every_turn_of_a_windowed_conversation_is_saved(policy_server):
+    (row,) = evaluate(policy_server, max_turns=25, history_turns=3)
+    assert len(row["completion"]) == 49
+    assert [message["role"] for message in row["completion"]] == ["assistant", "user"] * 24 + ["assistant"]
+    ticks = [read_observation(message["content"]).tick for message in row["completion"] if message["role"] == "user"]
+    assert ticks == list(range(1, 25))
+
+
+def test_each_turn_gets_its_reward_where_that_is_asked_for(policy_server):
+    (row,) = evaluate(policy_server, columns=("trajectory",), max_turns=12, turn_reward=True)
+    shares = [step["reward"] for step in row["trajectory"]]
+    assert len(set(shares)) > 1
+    assert sum(shares) == pytest.approx(row["reward"])
+
+
+def test_real_time_runs_from_the_seconds_that_a_reply_took(policy_server):
+    (row,) = evaluate(policy_server, "planner:latency=0.06", max_turns=60, realtime=50.0)
+    turns = row["info"]["turns"] if isinstance(row["info"], dict) else json.loads(row["info"])["turns"]
+    assert all(turn["waited"] >= 3 for turn in turns)
+    assert all(turn["waited"] == int(turn["seconds"] * 50) or abs(turn["seconds"] * 50 % 1) < 0.02 for turn in turns)
+
+
+def test_a_folder_that_cannot_be_written_to_costs_nothing_but_the_report(tmp_path, monkeypatch):
+    (tmp_path / "environments").write_text("in the way", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(classic.sys, "argv", ["vf-eval"])
+    lines = []
+    monkeypatch.setattr(classic.atexit, "register", lambda _, *said, **__: lines.extend(said))
+    with scripted(lambda body: NOOP) as url:
+        (row,) = evaluate(url, max_turns=2)
+    assert row["error"] is None
+    assert len(lines) == 1
+    assert lines[0].startswith("flappybird: no report: ")
+    assert "\n" not in lines[0]

@@ -57,7 +57,7 @@ def test_episodes_tells_of_rows_that_have_none(tmp_path, capsys):
         (["serve", "--malformed", "2"], 2, "malformed = 2.0"),
         (["demo", "-n", "0"], 2, "--num-examples = 0"),
         (["demo", "-n", "99999999999999999999"], 2, "must be from 1 to 1000"),
-        (["play", "--policy", "noop", "--tps", "-3"], 2, "--tps = -3: must be from 1 to 240"),
+        (["play", "--speed", "-3"], 2, "speed = -3: must be from 0.1 to 10"),
         (["play", "--policy", "noop", "--config", "gravity"], 2, "neither JSON, nor a file, nor name=value"),
         (["report", "x", "--text", "-o", "y.html"], 2, "-o y.html: goes with a page"),
         (["report", "x", "--videos", "nowhere"], 2, "--videos nowhere: no such folder"),
@@ -143,3 +143,43 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 130
         assert process.stderr.read() == ""
+
+
+def test_episodes_of_an_older_run_are_not_mixed_with_those_of_a_newer_one(tmp_path, capsys):
+    old = write_run(tmp_path / "old", [saved_row(seed) for seed in range(3)])
+    new = write_run(tmp_path / "new", [saved_row(seed) for seed in range(2)])
+    out = tmp_path / "out"
+    assert main(["episodes", str(old), "-o", str(out)]) == 0
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    assert main(["episodes", str(new), "-o", str(out)]) == 2
+    assert "episode-0002.json, which is not of this run" in capsys.readouterr().err
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+    assert main(["episodes", str(old), "-o", str(out)]) == 0
+
+
+def test_a_run_that_was_interrupted_at_once_does_not_spoil_the_others(tmp_path, capsys):
+    run = write_run(tmp_path / "a", [saved_row(0)])
+    empty = tmp_path / "b"
+    empty.mkdir()
+    assert main(["verify", str(run), str(empty)]) == 0
+    assert f"{empty}: left out: no rollout was finished" in capsys.readouterr().out
+    assert main(["report", str(run), str(empty), "--text"]) == 0
+    assert main(["verify", str(empty)]) == 1
+
+
+def test_a_folder_of_episodes_deeper_in_a_folder_is_pointed_at(tmp_path, capsys):
+    save(play("noop"), tmp_path / "0.json")
+    inner = tmp_path / "demo" / "episodes" / "noop"
+    inner.mkdir(parents=True)
+    (tmp_path / "0.json").rename(inner / "episode-0000.json")
+    assert main(["verify", str(tmp_path / "demo" / "episodes")]) == 1
+    assert f"below it is one: {inner}" in capsys.readouterr().err
+
+
+def test_sft_refuses_what_would_leave_a_wrong_file(tmp_path, capsys):
+    out = str(tmp_path / "x.jsonl")
+    assert main(["sft", "-n", "2", "-o", out, "--numbers", out]) == 2
+    assert main(["sft", "-n", "2", "-o", out, "--validation", "0.1"]) == 2
+    assert main(["report", "x", "-o", "x.xyz"]) == 2
+    assert capsys.readouterr().err.count("\n") == 3
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sysconfig
 import time
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from flappybird import load_environment
+from flappybird.errors import ConfigError
 from flappybird.runs import check, load_run
 from tests import readme
 from tests.conftest import run_command, scripted, turn_of
@@ -132,15 +135,13 @@ def test_D10_a_server_that_fails_is_told_as_an_error_and_resume_refuses_to_mix(t
         lines = results.read_text(encoding="utf-8").splitlines(keepends=True)
         results.write_text("".join(lines[:2]) + lines[2][:100], encoding="utf-8")
         again = direct(url, "m", "-n", "4", "-r", "1", "-s", "--resume", str(folder))
-        for args, said in [
-            (["-a", '{"max_turns": 7}'], "cannot resume"),
-            (["-T", "0.9"], "temperature = None, not 0.9"),
-        ]:
-            refused = run_command(*again, *args, cwd=tmp_path)
-            assert refused.returncode == 2
-            assert said in refused.stderr
-            assert "Traceback" not in refused.stderr
-            assert len(load_run(folder).rows) == 2
+        refused = run_command(*again, "-a", '{"max_turns": 7}', cwd=tmp_path)
+        assert refused.returncode == 2
+        assert "cannot resume" in refused.stderr
+        assert "Traceback" not in refused.stderr
+        with pytest.raises(ConfigError, match=r"cannot resume .*temperature = None, not 0\.9"):
+            load_environment()._refuse_to_mix(folder, {"temperature": 0.9})
+        assert len(load_run(folder).rows) == 2
 
         # With the same, it plays exactly what is missing.
         resumed = run_command(*again, cwd=tmp_path)
@@ -150,18 +151,28 @@ def test_D10_a_server_that_fails_is_told_as_an_error_and_resume_refuses_to_mix(t
         assert all(check(row) == [] for row in run.rows)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["-a", '{"max_turn": 5}'], "'max_turn' is not an environment argument; did you mean 'max_turns'?"),
-        (["-n", "0"], "num_examples = 0: -n takes a number of games"),
-    ],
-)
-def test_bad_arguments_end_in_one_line_and_exit_2(tmp_path, words, said):
-    done = run_command(*direct("http://127.0.0.1:9", "m", *words), cwd=tmp_path)
+def test_bad_arguments_end_in_one_line_and_exit_2(tmp_path, monkeypatch, capsys):
+    done = run_command(*direct("http://127.0.0.1:9", "m", "-a", '{"max_turn": 5}'), cwd=tmp_path)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert "'max_turn' is not an environment argument; did you mean 'max_turns'?" in done.stderr
     assert done.stderr.count("\n") <= 1
+
+    env = load_environment()
+    monkeypatch.setattr("sys.argv", ["vf-eval"])  # a process of its own says just this
+    with pytest.raises(SystemExit) as ended:
+        env._get_eval_inputs(0)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "flappybird: num_examples = 0: -n takes a number of games, or -1 for all 10\n"
+
+
+def test_a_dead_server_is_named_before_the_first_game(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/v1"
+    # As users start it, with the environment server and the display on.
+    done = run_command("vf-eval", "flappybird", "-m", "m", "-b", url, "-k", "MY_KEY", "-n", "1", "-r", "1", "-s", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [f"flappybird: no server at {url}: Connection refused"]
+    assert saved(tmp_path) == []
 
 
 def test_ctrl_c_keeps_what_was_finished(tmp_path):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from flappybird.errors import ConfigError, FlappyError, show
 from flappybird.system.command import Parser, guarded
+from flappybird.system.install import missing
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,6 +25,8 @@ def _main(argv: Sequence[str] | None) -> int:
         raise ConfigError("nothing to write: name a folder with -o DIR, a picture with --sheet FILE.png, or both")
     if args.sheet is not None:
         _check_sheet(args.sheet)
+    if bool(args.progress) == (args.run is not None):
+        raise ConfigError("name one RUN, or several with --progress RUN...")
     for name in ("best", "worst", "median"):
         number = getattr(args, name)
         if number is not None and number < 1:
@@ -30,6 +34,9 @@ def _main(argv: Sequence[str] | None) -> int:
     if args.all and (args.best or args.worst or args.median):
         raise ConfigError("--all and --best, --worst or --median: only one of them at a time")
 
+    _check_parts()
+    if args.progress:
+        return _progress(args)
     from flappybird.runs import load_run
     from videos.export import choose
 
@@ -46,12 +53,23 @@ def _main(argv: Sequence[str] | None) -> int:
     return code or int(bool(missing))
 
 
+def _check_parts() -> None:
+    """Raise MissingPart where what this command needs is not installed; its extra brings what draws, too."""
+    for module in ("numpy", "render.sdl", "imageio", "PIL"):
+        try:
+            import_module(module)
+        except ImportError:
+            name = {"render.sdl": "pygame", "PIL": "pillow"}.get(module, module)
+            raise missing(f"videos need {name}", "videos") from None
+
+
 def _files(args: argparse.Namespace, run: Any, chosen: Sequence[int]) -> int:
     from tqdm import tqdm
 
     from render.clip import Timing
     from render.frames import Pace
-    from render.scene import Overlay, read_size
+    from render.layout import read_size
+    from render.moment import Overlay
     from videos.export import FORMATS, Job, check_workers, export, file_name
     from videos.writer import check_quality, check_target, choose_fps
 
@@ -74,11 +92,32 @@ def _files(args: argparse.Namespace, run: Any, chosen: Sequence[int]) -> int:
     done = list(tqdm(export(jobs, args.workers), total=len(jobs), unit="episode", leave=False, disable=None, file=sys.stderr))
     failed = sorted((one for one in done if one.problem is not None), key=lambda one: one.row)
     skipped = sum(one.skipped for one in done)
-    told = f", {skipped} were there already" if skipped else ""
-    print(f"{args.output}: {len(done) - len(failed) - skipped} of {len(done)} episodes written{told}")
+    already = f", {skipped} were there already" if skipped else ""
+    print(f"{args.output}: {len(done) - len(failed) - skipped} of {len(done)} episodes written{already}")
+    for lacking in sorted({one.lacking for one in done if one.lacking})[:1]:
+        print(f"flappybird: {lacking}", file=sys.stderr)
     for one in failed:
         print(f"flappybird: row {one.row} failed: {one.problem}", file=sys.stderr)
     return int(bool(failed))
+
+
+def _progress(args: argparse.Namespace) -> int:
+    from render.clip import Timing
+    from render.layout import read_size
+    from render.moment import Overlay
+    from videos.progress import film, write_film
+    from videos.writer import check_quality, check_target, choose_fps
+
+    if args.output is None or args.sheet is not None:
+        raise ConfigError("--progress needs a file to write, and makes no sheet: -o film.mp4")
+    suffix = check_target(args.output)
+    if suffix == ".png":
+        raise ConfigError(f"{args.output}: a film is an .mp4 or a .gif")
+    check_quality(args.quality)
+    timing = Timing(choose_fps(args.fps, suffix), args.speed, hold=args.hold or 1.0)
+    overlay = Overlay.of(args.overlay) if args.overlay is not None else Overlay()
+    print(write_film(args.output, film(args.progress, args.seed, read_size(args.size), timing, overlay), args.quality))
+    return 0
 
 
 def _check_sheet(path: Path) -> None:
@@ -107,11 +146,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m videos",
         description="Write the episodes of a run as videos. Row N goes to episode-000N.mp4; "
-        "what is there already, whole, is skipped.",
+        "what is there already, whole and made in the same way, is skipped. A GIF loops for ever.",
     )
-    parser.add_argument("run", metavar="RUN", help="what vf-eval -s saved, a folder of episode files, or an episode file")
+    parser.add_argument(
+        "run", metavar="RUN", nargs="?", help="what vf-eval -s saved, a folder of episode files, or an episode file"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="where the files go")
     parser.add_argument("--sheet", type=Path, metavar="FILE", help="one picture (.png) with a strip for each episode")
+    parser.add_argument(
+        "--progress", nargs="+", metavar="RUN", help="a film of one seed through several runs, such as checkpoints: -o film.mp4"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="the course of the film (default: 0)")
     parser.add_argument("--best", type=int, nargs="?", const=1, metavar="N", help="the N with the best reward (default: 1)")
     parser.add_argument("--worst", type=int, nargs="?", const=1, metavar="N", help="the N with the worst")
     parser.add_argument("--median", type=int, nargs="?", const=1, metavar="N", help="the N in the middle")

@@ -1,5 +1,7 @@
 """Many episodes → many files: in parallel, resumable, each whole or not there.
 
+A file bears a mark of what it shows and how, so that one of another run, or at another size, is not taken for done.
+
 Row N of a run goes to `episode-000N.mp4` (four digits, more where needed; see `file_name`), so that whoever reads the run can
 find its pictures without asking.
 """
@@ -7,6 +9,7 @@ find its pictures without asking.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import signal
 import threading
@@ -24,7 +27,9 @@ from flappybird.runs import Run
 from flappybird.system.signals import held, out_of_reach_of_ctrl_c, terminate
 from render.clip import Clip, Timing
 from render.frames import Track
-from render.scene import DEFAULT_SIZE, Overlay, Size
+from render.layout import DEFAULT_SIZE, Size
+from render.lettering import lacking
+from render.moment import Overlay
 from videos.writer import check_target, playable, write
 
 FORMATS = ("mp4", "gif", "png")
@@ -51,6 +56,8 @@ class Done(NamedTuple):
     """Whether the file was there already, whole."""
     problem: str | None = None
     """Why there is no file."""
+    lacking: str = ""
+    """What its letters lack, see `render.lettering.lacking`."""
 
 
 def file_name(index: int, kind: str = "mp4") -> str:
@@ -92,7 +99,7 @@ def export(jobs: Sequence[Job], workers: int = 1) -> Iterator[Done]:
     check_workers(workers)
     todo = []
     for job in jobs:
-        if whole(job.path):
+        if whole(job.path, mark(job)):
             yield Done(job.row, job.path, skipped=True)
         else:
             todo.append(job)
@@ -181,19 +188,27 @@ def run_job(job: Job) -> Done:
         kind = check_target(job.path)
         if kind == ".png":
             clip.pace = clip.pace._replace(ticks=clip.pace.ticks[-1:])
-        write(job.path, clip.frames(), job.size, clip.fps, clip.samples() if kind == ".gif" else (), job.quality)
-        return Done(job.row, job.path)
+        write(job.path, clip.frames(), job.size, clip.fps, clip.samples() if kind == ".gif" else (), job.quality, mark(job))
+        return Done(job.row, job.path, lacking=lacking())
     except (FlappyError, OSError) as error:
         return Done(job.row, job.path, problem=str(error))
 
 
-def whole(path: Path) -> bool:
-    """Whether `path` is there and was written to its end."""
+def mark(job: Job) -> str:
+    """Return what tells the file of this job from those of others: a digest of the episode and of how it is shown."""
+    shown = job.episode.to_json(), job.path.suffix, job.size, job.timing, job.overlay, job.quality
+    return "flappybird-" + hashlib.sha256(repr(shown).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def whole(path: Path, mark: str = "") -> bool:
+    """Whether `path` is there, was written to its end, and bears `mark`."""
+    if not path.is_file():
+        return False
     try:
-        if path.suffix == ".mp4":
-            return playable(path)
-        end = {".gif": b"\x3b", ".png": b"IEND\xaeB`\x82"}[path.suffix]
         data = path.read_bytes()
+        if path.suffix == ".mp4":
+            return playable(path) and mark.encode() in data
     except OSError:
         return False
-    return data.endswith(end)
+    end = {".gif": b"\x3b", ".png": b"IEND\xaeB`\x82"}[path.suffix]
+    return data.endswith(end) and mark.encode() in data

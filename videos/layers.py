@@ -8,17 +8,21 @@ begins among pipes, each picture is drawn over the one before.
 
 from __future__ import annotations
 
+import struct
+from io import BytesIO
 from typing import NamedTuple
 
 import numpy as np
-from PIL import GifImagePlugin, Image
+import numpy.typing as npt
+from PIL import Image
 
 from render.scene import Frame
-from videos.palette import Indices, Palette, pack
-from videos.pixels import Mask, changed, groups
+from videos.palette import CLEAR, Indices, Keys, Palette, pack
+
+Mask = npt.NDArray[np.bool_]
 
 FIRST_LOOK = 8
-"""After so many pictures, and twice as many, and so on, it is looked at whether the ground still pays."""
+"""Whether the ground still pays is looked at after this many pictures, after twice as many, and so on."""
 
 CLEARLY, LATER = 0.7, 0.87
 """The ground is given up where a layer over the picture before has less than this share of the size of one over the ground: at
@@ -48,41 +52,38 @@ class Layers:
 
     def __init__(self, palette: Palette) -> None:
         self._palette = palette
-        self._shown: Frame | None = None
+        self._shown: Keys | None = None
         self._now: Indices = np.empty((0, 0), np.uint8)
         self._ground: Indices | None = None
-        self._group = 1
         self._count = 0
 
     def next(self, frame: Frame) -> Layer | None:
         """Return the layer of the next picture, (height, width, 3) uint8; None if it looks like the one before."""
+        keys, before = pack(frame), self._now
         if self._shown is None:
-            self._shown = frame
-            self._group = next(group for group in (4, 2, 1) if frame.shape[1] % group == 0)
-            self._now = self._palette.index(pack(frame))
-            self._ground = self._now.copy()
-            return Layer(self._ground, (0, 0), stays=True)
-        moved = changed(frame, self._shown, self._group)
-        where = np.flatnonzero(moved)
+            self._shown = keys
+            self._now = self._ground = self._palette.index(keys)
+            return Layer(self._now, (0, 0), stays=True)
+        where = np.flatnonzero(keys != self._shown)
         if not len(where):
             return None
-        self._shown = frame
+        self._shown = keys
         self._count += 1
-        before = self._now if self._ground is None or self._looks() else None
-        if before is not None:
-            self._now = before.copy()
-        colors = groups(frame, self._group).take(where).view(np.uint8).reshape(-1, 3)
-        self._now.reshape(-1).view(f"u{self._group}")[where] = self._palette.index(pack(colors)).view(f"u{self._group}")
-        over_before = None if before is None else _cut(_joined(self._now, self._now != before), stays=True)
+        self._now = before.copy()
+        self._now.reshape(-1)[where] = self._palette.index(keys.reshape(-1)[where])
         if self._ground is None:
-            return over_before
+            return self._over(before)
         over_ground = _cut(self._now * (self._now != self._ground), stays=False)
-        enough = CLEARLY if self._count == FIRST_LOOK else LATER
-        if over_before is not None and _size(over_before) < enough * _size(over_ground):
-            self._ground = None
-            # The last layer is taken away again, so this one still has to be laid over the ground; but it stays.
-            return over_ground._replace(stays=True)
+        if self._looks():
+            enough = CLEARLY if self._count == FIRST_LOOK else LATER
+            if _size(self._over(before)) < enough * _size(over_ground):
+                self._ground = None
+                # The last layer is taken away again, so this one still has to be laid over the ground; but it stays.
+                return over_ground._replace(stays=True)
         return over_ground
+
+    def _over(self, before: Indices) -> Layer:
+        return _cut(_joined(self._now, self._now != before), stays=True)
 
     def _looks(self) -> bool:
         return self._count >= FIRST_LOOK and self._count & (self._count - 1) == 0
@@ -117,4 +118,41 @@ def _cut(layer: Indices, stays: bool) -> Layer:
 
 def _size(layer: Layer) -> int:
     """How many bytes a GIF takes to hold it."""
-    return sum(map(len, GifImagePlugin.getdata(Image.fromarray(layer.part))))
+    return len(_compressed(layer.part))
+
+
+LONGEST = 60_000
+"""Hundredths of a second that one layer stays on; a delay is a 16-bit number, and what stands for longer is laid again."""
+
+
+def stored(layer: Layer, hundredths: int) -> bytes:
+    """Return the blocks of a GIF that show `layer` for so long (1/100 s)."""
+    disposal = 1 if layer.stays else 3
+    (height, width), data = layer.part.shape, _compressed(layer.part)
+    blocks = b""
+    while hundredths > 0:
+        delay = min(hundredths, LONGEST)
+        hundredths -= delay
+        blocks += b"\x21\xf9\x04" + struct.pack("<BHBB", disposal << 2 | 1, delay, CLEAR, 0)
+        blocks += b"\x2c" + struct.pack("<HHHHB", *layer.at, width, height, 0) + data
+    return blocks
+
+
+def _compressed(part: Indices) -> bytes:
+    """Return palette indices, (height, width) uint8, as a GIF stores them: taken out of a GIF that Pillow writes of them."""
+    file = BytesIO()
+    Image.fromarray(part).save(file, "GIF", optimize=False, interlace=False)
+    data = file.getvalue()
+
+    def table(flags: int) -> int:
+        """Bytes of the colour table that `flags` announce."""
+        return 3 << (flags & 7) + 1 if flags & 0x80 else 0
+
+    at = 13 + table(data[10])
+    while data[at] == 0x21:  # an extension: its blocks, each with its length, up to one of none
+        at += 2
+        while data[at]:
+            at += 1 + data[at]
+        at += 1
+    at += 10 + table(data[at + 9])
+    return data[at:-1]

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from render.scene import FLAT, Frame
+from render.colors import FLAT
+from render.scene import Frame
 
 Indices = npt.NDArray[np.uint8]
 Keys = npt.NDArray[np.uint32]
@@ -20,7 +21,7 @@ CLEAR = 0
 """The index that shows what was there before."""
 COLORS = 255
 KEPT = 190
-"""So many are kept exactly: the scene's flat colours, whether or not the samples show them, and the most frequent ones."""
+"""Colours that are kept exactly: the scene's flat colours, whether or not the samples show them, and the most frequent ones."""
 
 
 class Palette:

@@ -7,29 +7,34 @@ anything goes wrong, what stood there before stands there still.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from flappybird.errors import ConfigError, FlappyError, MissingPart, show
 from flappybird.system.files import replacing
+from flappybird.system.install import missing
 from flappybird.system.signals import held
 from render.frames import TICKS_PER_SECOND
-from render.scene import Frame, Size
-from videos.pixels import Planes
+from render.layout import Size
+from render.scene import Frame
 
 if TYPE_CHECKING:
     from videos.layers import Layer
+
+PACKAGES = {"imageio_ffmpeg": "imageio-ffmpeg", "PIL": "pillow"}
+"""Packages by the module that they bring, where the names differ."""
 
 SUFFIXES = (".mp4", ".gif", ".png")
 
@@ -39,11 +44,9 @@ QUALITIES = {
 }
 """What `--quality` can ask of MP4: quick to write, or half the size in three times the time."""
 
-BT601 = "setparams=range=tv:colorspace=smpte170m:color_primaries=smpte170m:color_trc=smpte170m"
-"""What the numbers of `Planes` mean: players that are not told guess by the size of the picture."""
-
-PIPE = 1 << 20
-"""Bytes that may wait for the encoder, where the system lets us choose: two pictures or so, and neither waits for the other."""
+_SD = "range=tv:colorspace=smpte170m:color_primaries=smpte170m:color_trc=smpte170m"
+BT601 = ["-vf", f"scale=out_color_matrix=smpte170m:out_range=tv,format=yuv420p,setparams={_SD}"]
+"""How brightness and colour are told apart. Players that do not find it in the file guess by the size of the picture."""
 
 SMALL = 1_000_000
 """Pixels up to which one thread encodes: of small pictures more only get in each other's way."""
@@ -93,10 +96,8 @@ def check_target(path: Path) -> str:
         raise ConfigError(f"{path}: unknown extension {show(path.suffix)}, must be one of {', '.join(SUFFIXES)}")
     if suffix == ".mp4":
         _ffmpeg()
-    elif suffix == ".gif":
-        _pillow()
     else:
-        _imageio()
+        _need("PIL", suffix[1:].upper())
     if not path.parent.is_dir():
         raise FlappyError(f"{path}: there is no folder {path.parent}")
     if path.is_dir():
@@ -123,7 +124,13 @@ def choose_fps(asked: float | None, suffix: str) -> float:
 
 
 def write(
-    path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, samples: Iterable[Frame] = (), quality: str = "fast"
+    path: Path,
+    frames: Iterable[Frame],
+    size: Size,
+    fps: Fraction,
+    samples: Iterable[Frame] = (),
+    quality: str = "fast",
+    note: str = "",
 ) -> Written:
     """Write `frames` to `path`; its extension says as what.
 
@@ -135,6 +142,7 @@ def write(
         fps: pictures per second.
         samples: some of the pictures, from which a GIF takes its colours; the first one if not given.
         quality: one of `QUALITIES`, for MP4.
+        note: a comment that is kept in the file; letters and digits, at most 255.
 
     Raises:
         ConfigError: the extension is unknown, or a GIF is to hold more than `GIF_FPS` pictures per second.
@@ -143,11 +151,11 @@ def write(
     suffix = check_target(path)
     frames = (flat(frame) for frame in frames)
     if suffix == ".mp4":
-        count = write_mp4(path, frames, size, fps, quality)
+        count = write_mp4(path, frames, size, fps, quality, note)
     elif suffix == ".gif":
-        count = write_gif(path, frames, size, fps, samples)
+        count = write_gif(path, frames, size, fps, samples, note)
     else:
-        count = write_png(path, frames)
+        count = write_png(path, frames, note)
     return Written(path, count, float(count / fps), size)
 
 
@@ -161,58 +169,72 @@ def flat(frame: Frame) -> Frame:
 # --- MP4 ----------------------------------------------------------------------------------------------------------
 
 
-def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, quality: str = "fast") -> int:
-    """Write H.264 that every browser plays (yuv420p, index first) and return the number of pictures."""
+def write_mp4(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, quality: str = "fast", note: str = "") -> int:
+    """Write H.264 that every browser plays (yuv420p, index first) and return the number of pictures.
+
+    imageio starts the encoder and feeds it. Ctrl-C and SIGTERM strike between two pictures only, while imageio waits for the
+    next one: in the middle of its work they would leave an encoder that nobody waits for.
+    """
     check_quality(quality)
-    command = [_ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "yuv420p"]
-    command += ["-s", f"{size[0]}x{size[1]}", "-r", str(fps), "-i", "-", "-an", "-vf", BT601, "-c:v", "libx264"]
-    command += [*QUALITIES[quality], "-movflags", "+faststart"]
+    _ffmpeg()
+    import imageio.v2
+
+    parameters = [*QUALITIES[quality], *BT601, "-metadata", f"comment={note}", "-movflags", "+faststart"]
     if size[0] * size[1] <= SMALL:
-        command += ["-threads", "1"]
-    planes, count = Planes(size), 0
-    with replacing(path) as temporary, tempfile.TemporaryFile() as complaints:
-        # Run by us and not by imageio's generator, which leaves an encoder that is stopped unreaped, its complaints unread.
-        encoder: subprocess.Popen[bytes] | None = None
+        parameters += ["-threads", "1"]
+    count = 0
+    with replacing(path) as temporary, tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "ffmpeg.log"
+        encoder = imageio.v2.get_writer(
+            temporary,
+            format="FFMPEG",
+            mode="I",
+            fps=fps,
+            codec="libx264",
+            pixelformat="yuv420p",
+            macro_block_size=2,  # sizes are even, and stay as they are
+            ffmpeg_log_level="quiet",  # what it complains of goes to the log
+            output_params=parameters,
+        )
         try:
-            with held():  # or an encoder that is started while a signal comes would be nobody's
-                encoder = subprocess.Popen(
-                    [*command, os.path.abspath(temporary)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=complaints,
-                    start_new_session=True,  # Ctrl-C is for us to handle
-                )
-            assert encoder.stdin is not None
-            _widen(encoder.stdin)
-            with contextlib.suppress(BrokenPipeError):  # it gave up: its return code says so
-                for frame in frames:
-                    count += 1
-                    planes.show(np.ascontiguousarray(frame))
-                    encoder.stdin.write(planes.data.data)
-            with contextlib.suppress(BrokenPipeError):
-                encoder.stdin.close()
-            encoder.wait()
-        except BaseException:
-            if encoder is not None and encoder.stdin is not None:
-                encoder.kill()
-                with contextlib.suppress(BrokenPipeError):
-                    encoder.stdin.close()
-                encoder.wait()
-            raise
+            for frame in frames:
+                with held(), _logging_to(log):
+                    encoder.append_data(frame)
+                count += 1
+        except OSError:  # the encoder is gone; imageio's message holds its whole command line
+            raise _gave_up(path, log) from None
+        finally:
+            with held():
+                encoder.close()
         if not count:
             raise FlappyError(f"{path}: no pictures to write")
-        if encoder.returncode or not playable(temporary):
-            complaints.seek(0)
-            said = complaints.read(10_000).decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
-            raise FlappyError(f"{path}: ffmpeg gave up: {show(said[-1], 200)}")
+        if not playable(temporary):
+            raise _gave_up(path, log)
     return count
 
 
-def _widen(pipe: IO[bytes]) -> None:
-    with contextlib.suppress(ImportError, AttributeError, OSError):
-        import fcntl
+@contextlib.contextmanager
+def _logging_to(log: Path) -> Iterator[None]:
+    """Let an ffmpeg that is started in the block write its errors to `log`: imageio gives it our own stderr."""
+    before = os.environ.get("FFREPORT")
+    # In that variable a backslash takes the meaning from the sign after it.
+    name = re.sub(r"([\\:'%])", r"\\\1", str(log))
+    os.environ["FFREPORT"] = f"file={name}:level=16"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["FFREPORT"]
+        else:
+            os.environ["FFREPORT"] = before
 
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
+
+def _gave_up(path: Path, log: Path) -> FlappyError:
+    said = log.read_text("utf-8", "replace") if log.exists() else ""
+    # After the command line, the first complaint is the cause, and the others follow from it.
+    complaint = next(iter(said.partition("Command line:\n")[2].splitlines()[1:]), "")
+    reason = re.sub(r"^(\[[^]]*\] *)+", "", complaint)
+    return FlappyError(f"{path}: ffmpeg gave up: {show(reason, 200) if reason else 'it said nothing'}")
 
 
 def boxes(path: Path) -> list[str]:
@@ -241,21 +263,27 @@ def playable(path: Path) -> bool:
     return {"ftyp", "moov", "mdat"} <= set(found) and "?" not in found and found.index("moov") < found.index("mdat")
 
 
-def _ffmpeg() -> str:
-    """Return the path of the ffmpeg that imageio brings, or that IMAGEIO_FFMPEG_EXE names."""
-    try:
-        import imageio_ffmpeg
-    except ImportError:
-        raise MissingPart(
-            "imageio-ffmpeg is not installed, and MP4 needs it: pip install 'flappybird[videos]', or write a .gif"
-        ) from None
+def _need(module: str, kind: str, hint: str = "") -> None:
+    """Raise MissingPart where `module`, or imageio, is not installed."""
+    for name in ("imageio", module):
+        try:
+            import_module(name)
+        except ImportError:
+            raise missing(f"{kind} needs {PACKAGES.get(name, name)}{hint}", "videos") from None
+
+
+def _ffmpeg() -> None:
+    """Make sure that there is an ffmpeg: what imageio-ffmpeg brings, or what IMAGEIO_FFMPEG_EXE names. Raises MissingPart."""
+    _need("imageio_ffmpeg", "MP4", ", or write a .gif")
+    import imageio_ffmpeg
+
     asked = os.environ.get("IMAGEIO_FFMPEG_EXE")
     try:
         program: str | None = shutil.which(imageio_ffmpeg.get_ffmpeg_exe())
     except RuntimeError:
         program = None
     if program:
-        return program
+        return
     if asked:
         raise MissingPart(f"no ffmpeg at IMAGEIO_FFMPEG_EXE={asked}, and MP4 needs one: correct or unset it, or write a .gif")
     raise MissingPart(
@@ -266,12 +294,21 @@ def _ffmpeg() -> str:
 # --- GIF ----------------------------------------------------------------------------------------------------------
 
 
-def write_gif(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, samples: Iterable[Frame] = ()) -> int:
-    """Write a GIF that loops: one palette, only what changes, the total time exact to 1/100 s. Return the number of pictures."""
+def write_gif(
+    path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, samples: Iterable[Frame] = (), note: str = ""
+) -> int:
+    """Write a GIF that loops for ever: one palette, only what changes, the total time exact to 1/100 s.
+
+    A picture like the one before is not stored again: that one stays on for longer. Delays are whole 1/100 s, so those of moving
+    pictures are equal where `fps` divides 100.
+
+    Returns:
+        The number of pictures.
+    """
     if fps > GIF_FPS:
         raise ConfigError(f"fps = {float(fps):g}: a GIF plays at most {GIF_FPS} pictures per second")
-    _pillow()
-    from videos.layers import Layers
+    _need("PIL", "GIF")
+    from videos.layers import Layers, stored
     from videos.palette import Palette
 
     stream = iter(frames)
@@ -284,55 +321,25 @@ def write_gif(path: Path, frames: Iterable[Frame], size: Size, fps: Fraction, sa
     with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(b"GIF89a" + struct.pack("<HHBBB", *size, 0xF7, 0, 0) + palette.table())
         file.write(b"\x21\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00")  # for ever
+        if note:
+            file.write(b"\x21\xfe" + struct.pack("B", len(note)) + note.encode("ascii") + b"\x00")
         waiting: Layer | None = None
         since = 0  # 1/100 s at which the waiting picture appeared
-        for frame in _chain(first, stream):
+        for frame in itertools.chain([first], stream):
             layer = layers.next(frame)
             if layer is not None:
                 now = round(100 * count / fps)
                 if waiting is not None:
-                    _put(file, waiting, now - since)
+                    file.write(stored(waiting, now - since))
                 since, waiting = now, layer
             count += 1
         assert waiting is not None
-        _put(file, waiting, max(round(100 * count / fps) - since, 2))
+        file.write(stored(waiting, max(round(100 * count / fps) - since, 2)))
         file.write(b"\x3b")
     return count
 
 
-def _put(file: Any, layer: Layer, hundredths: int) -> None:
-    image, gif = _pillow()
-    part = image.fromarray(layer.part)
-    disposal = 1 if layer.stays else 3
-    # A delay is a 16-bit number: a picture that stands still for longer is shown again.
-    while hundredths > 65_535:
-        file.writelines(gif.getdata(part, layer.at, duration=600_000, disposal=disposal, transparency=0))
-        hundredths -= 60_000
-    file.writelines(gif.getdata(part, layer.at, duration=10 * hundredths, disposal=disposal, transparency=0))
-
-
-def _chain(first: Frame, rest: Iterator[Frame]) -> Iterator[Frame]:
-    yield first
-    yield from rest
-
-
-def _pillow() -> tuple[Any, Any]:
-    try:
-        from PIL import GifImagePlugin, Image
-    except ImportError:
-        raise MissingPart("pillow is not installed, and GIF needs it: pip install 'flappybird[videos]'") from None
-    return Image, GifImagePlugin
-
-
 # --- PNG ----------------------------------------------------------------------------------------------------------
-
-
-def _imageio() -> Any:
-    try:
-        import imageio.v3
-    except ImportError:
-        raise MissingPart("imageio is not installed, and PNG needs it: pip install 'flappybird[videos]'") from None
-    return imageio.v3
 
 
 _NUMBERED = re.compile(r"%0?\d{0,2}d")
@@ -343,22 +350,27 @@ def numbered(path: Path) -> bool:
     return bool(_NUMBERED.search(path.name))
 
 
-def write_png(path: Path, frames: Iterable[Frame]) -> int:
+def write_png(path: Path, frames: Iterable[Frame], note: str = "") -> int:
     """Write the last picture, or each under its number where the name holds one; return how many."""
-    imageio = _imageio()
+    import imageio.v3
+    from PIL.PngImagePlugin import PngInfo
+
+    facts = PngInfo()
+    facts.add_text("Comment", note)
+
+    def put(path: Path, frame: Frame) -> None:
+        with replacing(path) as temporary:
+            imageio.v3.imwrite(temporary, frame, extension=".png", pnginfo=facts)
+
+    number = _NUMBERED.search(path.name)
     last, count = None, 0
-    for count, frame in enumerate(frames, start=1):
-        last = frame
-        if numbered(path):
-            number = _NUMBERED.search(path.name)
-            assert number is not None
+    for count, last in enumerate(frames, start=1):
+        if number is not None:
             name = f"{path.name[: number.start()]}{number[0] % (count - 1)}{path.name[number.end() :]}"
-            with replacing(path.with_name(name)) as temporary:
-                imageio.imwrite(temporary, frame, extension=".png")
+            put(path.with_name(name), last)
     if last is None:
         raise FlappyError(f"{path}: no pictures to write")
-    if numbered(path):
+    if number is not None:
         return count
-    with replacing(path) as temporary:
-        imageio.imwrite(temporary, last, extension=".png")
+    put(path, last)
     return 1

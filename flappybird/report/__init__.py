@@ -7,17 +7,19 @@ one self-contained file. `export` writes the same charts and tables for a paper.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import os
 import re
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from flappybird._version import __version__
-from flappybird.errors import ConfigError
-from flappybird.runs import Run, load_run
+from flappybird.errors import ConfigError, printable
+from flappybird.runs import Run, load_runs
 from flappybird.system.files import write_text
 
 FOLDER = Path("environments/flappybird/reports")
@@ -43,11 +45,13 @@ def write_report(runs: list[Run], path: Path, *, videos: Path | None = None) -> 
 
 
 def report_name(run: Run) -> str:
-    """Return a file name for the report of `run`: environment, version, model, examples, rollouts, a hash of the settings."""
+    """Return a file name for the report of `run`: environment, version, model, examples, rollouts, a hash of what tells it apart.
+
+    That is its settings, the whole name of its model, where it lies and when it began: no two runs share a name.
+    """
     examples = {row.example if row.example is not None else row.index for row in run.rows}
     rollouts = max((row.rollout for row in run.rows), default=0) + 1
-    settings = json.dumps([run.env_args, run.sampling], sort_keys=True, default=str)
-    digest = hashlib.sha256(settings.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+    digest = _digest([run.model, run.versions, run.env_args, run.sampling, os.path.realpath(run.path), run.date])
     version = _safe(run.versions.get("flappybird") or __version__)
     return f"flappybird-{version}--{_safe(run.model)}--n{len(examples)}-r{rollouts}--{digest}.html"
 
@@ -66,6 +70,8 @@ def report(
 
     if output is not None and form != "html":
         raise ConfigError(f"-o {output}: goes with a page; --{form} prints and writes no file")
+    if output is not None and not _takes_a_page(output):
+        raise ConfigError(f"-o {output}: must be a file whose name ends in .html")
     if videos is not None and not videos.is_dir():
         raise ConfigError(f"--videos {videos}: no such folder")
     if exported is not None and form != "html":
@@ -74,7 +80,7 @@ def report(
         from flappybird.report import export
 
         export.check(exported)
-    runs = [load_run(path) for path in paths]
+    runs = load_runs(paths, lambda line: print(printable(f"flappybird: {line}"), file=sys.stderr))
     if exported is not None:
         export.export(gather(runs), exported)
         print(exported)
@@ -91,6 +97,13 @@ def report(
     return 0
 
 
+def _takes_a_page(path: Path) -> bool:
+    """Whether a page can be written to `path`: a new or old file of HTML, or a pipe or device of any name."""
+    if path.suffix.lower() in (".html", ".htm"):
+        return not path.is_dir()
+    return path.exists() and not path.is_dir() and not path.is_file()
+
+
 def _offer(path: Path) -> None:
     """Ask whether to open the page, where there is somebody to ask."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -104,7 +117,13 @@ def _name(runs: list[Run]) -> str:
     if len(runs) == 1:
         return report_name(runs[0])
     names = "\n".join(report_name(run) for run in runs)
-    return f"flappybird-{_safe(__version__)}--comparison-of-{len(runs)}--{hashlib.sha256(names.encode()).hexdigest()[:8]}.html"
+    return f"flappybird-{_safe(__version__)}--comparison-of-{len(runs)}--{_digest(names)}.html"
+
+
+def _digest(what: Any) -> str:
+    """Return eight letters and digits, one of 10¹² words, that JSON values give."""
+    text = json.dumps(what, sort_keys=True, default=str).encode("utf-8", "backslashreplace")
+    return base64.b32encode(hashlib.sha256(text).digest())[:8].decode("ascii").lower()
 
 
 def _safe(text: str) -> str:

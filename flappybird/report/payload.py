@@ -22,7 +22,6 @@ from flappybird.errors import MissingPart
 from flappybird.messages import png, require_renderer
 from flappybird.protocol.observe import has_picture, observe
 from flappybird.protocol.prompt import prompt_of
-from flappybird.protocol.reply import read_reply
 from flappybird.report.causes import CAUSES
 from flappybird.report.data import Record
 from flappybird.report.overview import Overview
@@ -153,9 +152,9 @@ def _body(record: Record, episode: Episode, played: Replay, ghost: dict[str, Any
     starts = [0, *accumulate(flown)][:-1]
     turns = []
     for turn, ticks in zip(episode.turns, flown, strict=True):
-        entry: dict[str, Any] = {"ticks": ticks, "status": turn.status.value, "actions": _marks(a == "TAP" for a in turn.actions)}
-        if turn.reply is not None:
-            reply = read_reply(turn.reply, turn.reasoning, cut=turn.cut, ticks=episode.rules.ticks_per_turn)
+        entry: dict[str, Any] = {"ticks": ticks, "status": turn.status.value, "actions": _marks(turn.taps)}
+        reply = turn.read
+        if turn.reply is not None and reply is not None:
             start = turn.reply.find(reply.thought) if reply.thought else -1
             thought: Any = reply.thought
             if start >= 0:  # it stands in the reply: only where

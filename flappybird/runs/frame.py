@@ -49,7 +49,7 @@ def turn_rows(run: Run) -> Iterator[dict[str, Any]]:
                 **_key(row),
                 "turn": index,
                 "tick": turn.tick,
-                "actions": " ".join(turn.actions),
+                "actions": " ".join("TAP" if tap else "NOOP" for tap in turn.taps),
                 "status": turn.status.value,
                 "reply": _plain(turn.reply),
                 "reasoning": _plain(turn.reasoning),

@@ -1,28 +1,31 @@
-"""A run: the rollouts of a saved evaluation, and what its readers share."""
+"""A run: the rollouts of a saved evaluation, what its readers share, and the interface behind which each of them stands."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Protocol
 
-from pydantic import ValidationError
-
-from flappybird.episodes.episode import MAX_BYTES, Episode, Player
-from flappybird.errors import EpisodeError
-from flappybird.system.files import parse_json
-from flappybird.world.config import one_line
+from flappybird.episodes.episode import Episode
+from flappybird.episodes.verify import Difference
+from flappybird.errors import show
 
 MAX_ROWS = 1_000_000
 """The most rollouts that are read from one run."""
 
-MAX_ERROR = 1_000
-"""Characters of an error that are kept; a server can send pages of it."""
+
+class Contradiction(Difference):
+    """Something saved of a rollout that the format, the run's own settings or another part of the row denies."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"tick {self.tick}: {self.where} is {show(self.stored)}, must be {show(self.replayed)}"
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,10 @@ class Row:
     """What the run says went wrong outside of the game; such a rollout is no score."""
     claims: dict[str, float] = field(default_factory=dict)
     """Scores as the run saved them: `reward` and metrics, by name; finite numbers only."""
+    contradictions: Sequence[Difference] = ()
+    """What is wrong with the row before anything is replayed: scores that are missing or no numbers, parts that disagree."""
+    stated: dict[str, Any] = field(default_factory=dict)
+    """What else the run says of the rollout that its replay knows, by name; see `check.facts`."""
     observations: list[str] | None = None
     """The user messages as they were sent, in order; None where they were not saved."""
     replies: list[tuple[str, str]] | None = None
@@ -49,6 +56,12 @@ class Row:
     """Which of the rollouts of this example it is, from 0, in the order of the file."""
     usage: dict[str, float] = field(default_factory=dict)
     """Tokens of the whole rollout where known: `prompt_tokens`, `completion_tokens`."""
+    started: float | None = None
+    """When it began, in seconds since 1970; None where unknown."""
+    mark: str | None = None
+    """A digest of what was said and when: two rows with one mark are copies. None where rows are not told apart by it."""
+    offset: int = 0
+    """Where it stands: the byte at which its line begins, or the number of its file in a folder."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +74,14 @@ class Run:
     rows: list[Row]
     asked: int | None = None
     """How many rollouts were asked for, where known."""
+    each: int | None = None
+    """How many of them of each example, where known."""
     env_args: dict[str, Any] = field(default_factory=dict)
     sampling: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     """Release of the environment and of verifiers, where known."""
+    averages: dict[str, Any] = field(default_factory=dict)
+    """Means over the rows as the run saved them, by name: `reward`, `error` and every metric; whatever stands there."""
     date: datetime | None = None
     """When it was made, with time zone."""
     damaged: int = 0
@@ -72,97 +89,70 @@ class Run:
     notes: list[str] = field(default_factory=list)
     """What a reader should know: settings that differ from row to row, unreadable files."""
 
+    @property
+    def surplus(self) -> list[Row]:
+        """The rows beyond those that were asked for: more rollouts of an example, or more examples."""
+        examples = self.asked // self.each if self.asked is not None and self.each else None
+        first = set(list(dict.fromkeys(row.example for row in self.rows))[:examples])
+        return [row for row in self.rows if (self.each and row.rollout >= self.each) or row.example not in first]
 
-def file_name(index: int, kind: str = "json") -> str:
-    """Return the name of the file that is made from row `index` of a run.
+    @property
+    def missing(self) -> int:
+        """How many of the rollouts that were asked for have no row."""
+        return max((self.asked or 0) - (len(self.rows) - len(self.surplus)), 0)
 
-    >>> file_name(12)
-    'episode-0012.json'
+
+class Piece(NamedTuple):
+    """What is read of a run at a time: a line, or a file of its own."""
+
+    offset: int
+    """The byte at which the line begins, or the number of the file."""
+    data: Any
+    """The JSON object that stands there; None where none does."""
+    problem: str | None = None
+    """Why there is none."""
+
+
+class Reader(Protocol):
+    """How one format is read. A new format is another class in `load.READERS`; nothing else knows of it."""
+
+    @classmethod
+    def of(cls, path: Path) -> Reader | None:
+        """Return the reader of what lies at `path`, None where that is of another format."""
+
+    def head(self) -> Run:
+        """Return all that is known of the run without its rows. Reads small files only, and the first line."""
+
+    def pieces(self, start: int = 0) -> Iterator[Piece]:
+        """Yield what the run consists of from the offset `start` on, one piece in memory at a time. Raises EpisodeError."""
+
+    def rows(self, piece: Piece) -> list[Row]:
+        """Return the rollouts that a piece holds; indices and rollouts are not counted yet."""
+
+
+def file_name(index: int, kind: str = "json", rows: int = 0) -> str:
+    """Return the name of the file that is made from row `index` of a run of `rows` rows: names sort like their rows.
+
+    >>> file_name(12), file_name(12, rows=20_000)
+    ('episode-0012.json', 'episode-00012.json')
     """
-    return f"episode-{index:04d}.{kind}"
+    return f"episode-{index:0{max(4, len(str(rows - 1)))}d}.{kind}"
 
 
-def json_lines(path: Path, damaged: list[str]) -> Iterator[Mapping[str, Any]]:
-    """Yield the JSON objects of a file of lines; lines that are none are skipped and told in `damaged`."""
-    try:
-        with open(path, "rb") as file:
-            for number in range(1, MAX_ROWS + 1):
-                line = file.readline(MAX_BYTES + 1)
-                if not line:
-                    return
-                if not line.strip():
-                    continue
-                if len(line) > MAX_BYTES:
-                    raise EpisodeError(f"{path}: line {number} is larger than {MAX_BYTES / 1e6:g} MB, the most that is read")
-                try:
-                    value = parse_json(line, f"line {number}", constants=True)
-                except EpisodeError as error:
-                    damaged.append(str(error))
-                    continue
-                if isinstance(value, dict):
-                    yield value
-                else:
-                    damaged.append(f"line {number}: no JSON object")
-    except OSError as error:
-        raise EpisodeError(f"{path}: {error.strerror or error}") from None
-
-
-def numbered(rows: Iterable[Row]) -> list[Row]:
-    """Return `rows` with the rollouts of each example counted."""
+def filled(head: Run, rows: Iterable[Row], damaged: int) -> Run:
+    """Return the run that `head` begins, with its rows: by example, since libraries save as they finish; files as they lie."""
+    listed = list(rows)
+    if head.kind != "episodes":
+        listed.sort(key=lambda row: row.example if isinstance(row.example, int) else math.inf)
     counts: Counter[Any] = Counter()
-    numbered = []
-    for index, row in enumerate(rows):
-        numbered.append(with_changes(row, index=index, rollout=counts[row.example]))
+    for index, row in enumerate(listed):
+        listed[index] = replace(row, index=index, rollout=counts[row.example])
         counts[row.example] += 1
-    return numbered
+    starts = [row.started for row in listed if row.started]
+    worlds = {json.dumps([row.episode.config.model_dump(), row.episode.rules.model_dump()]) for row in listed if row.episode}
+    mixed = [f"the rows were played under {len(worlds)} different settings"] if len(worlds) > 1 else []
+    return replace(head, rows=listed, damaged=damaged, date=_date(starts), notes=[*head.notes, *mixed])
 
 
-def with_changes(row: Row, **changes: Any) -> Row:
-    return Row(**{**{name: getattr(row, name) for name in Row.__dataclass_fields__}, **changes})
-
-
-def worlds(rows: Iterable[Row]) -> list[str]:
-    """Return a note where the rows were not all played in one world by one set of rules."""
-    worlds = {json.dumps([row.episode.config.model_dump(), row.episode.rules.model_dump()]) for row in rows if row.episode}
-    return [f"the rows were played under {len(worlds)} different settings"] if len(worlds) > 1 else []
-
-
-def date_of(starts: list[float]) -> datetime | None:
+def _date(starts: list[float]) -> datetime | None:
     return datetime.fromtimestamp(min(starts), UTC) if starts and 0 < min(starts) < 4e9 else None
-
-
-def player_of(model: str, sampling: Any, notes: list[str]) -> Player:
-    """Return who played; settings that no episode could keep are left out, and noted."""
-    settings = {name: value for name, value in object_of(sampling).items() if value not in (None, {})}
-    try:
-        return Player(kind="model", name=model, sampling=settings)
-    except ValidationError as error:
-        notes.append(one_line(error))
-        return Player(kind="model", name=model)
-
-
-def one_line_of(error: str) -> str:
-    line = " ".join(error.split())
-    return line if len(line) <= MAX_ERROR else f"{line[: MAX_ERROR - 1]}…"
-
-
-def object_of(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def list_of(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def role_of(message: Any) -> Any:
-    return message.get("role") if isinstance(message, dict) else None
-
-
-def number_of(value: Any) -> float | None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
-    return None
-
-
-def product_of(*factors: Any) -> int | None:
-    return math.prod(factors) if all(isinstance(factor, int) and 0 <= factor <= MAX_ROWS for factor in factors) else None

@@ -87,10 +87,3 @@ def _mend_streams() -> None:
 def _complain(error: object, code: int) -> int:
     print(printable(f"flappybird: {error}"), file=sys.stderr)
     return code
-
-
-def check_tps(tps: float, name: str) -> float:
-    """Return `tps`, ticks per second at the keyboard. Raises ConfigError where it is not from 1 to 240."""
-    if not 1 <= tps <= 240:
-        raise ConfigError(f"{name} = {tps:g}: must be from 1 to 240 ticks per second")
-    return tps

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from flappybird.errors import ConfigError, GameOver, show
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import MAX_TICK, Course
+from flappybird.world.course import MAX_TICK, Course, Physics
 from flappybird.world.observation import Observation
 from flappybird.world.units import to_float, to_text
 
@@ -61,6 +61,19 @@ class State(NamedTuple):
     tick: int = 0
     y: int = 0
     velocity: int = 0
+
+    def then(self, tap: bool, physics: Physics) -> State:
+        """Return the state one tick later, whatever the bird meets there."""
+        return State(self.tick + 1, *move(self.y, self.velocity, tap, physics.jump, physics.gravity))
+
+
+def move(y: int, velocity: int, tap: bool, jump: int, gravity: int) -> tuple[int, int]:
+    """Return the bird's y and velocity after one tick: it flaps or falls, and moves.
+
+    y, in units, and velocity, jump and gravity, in units per tick, up is positive. Every engine moves birds by this.
+    """
+    velocity = jump if tap else velocity + gravity
+    return y + velocity, velocity
 
 
 class FlappyGame:
@@ -119,8 +132,8 @@ class FlappyGame:
             raise GameOver(f"the game has ended ({self.outcome}); make a new one to play on")
 
         # The bird flaps or falls, and moves.
-        velocity = self._velocity = self._jump if tap else self._velocity + self._gravity
-        y = self._y = self._y + velocity
+        y, self._velocity = move(self._y, self._velocity, tap, self._jump, self._gravity)
+        self._y = y
 
         # Pipes move, leave, appear: where each stands follows from its age, so the clock is all there is to move.
         tick = self.tick = self.tick + 1
@@ -173,8 +186,7 @@ class FlappyGame:
     @property
     def score(self) -> int:
         """Pipes passed. In the tick of a crash none is."""
-        crashed = self.outcome is not None and self.outcome.reason.crashed
-        return self.course.passed(self.tick - 1 if crashed else self.tick)
+        return passed_by(self.course, self.tick, self.terminated)
 
     @property
     def terminated(self) -> bool:
@@ -184,21 +196,11 @@ class FlappyGame:
     @property
     def truncated(self) -> bool:
         """Whether the tick limit ended the game."""
-        return self.outcome is not None and not self.outcome.reason.crashed
+        return self.outcome is not None and self.outcome.reason is Reason.TICK_LIMIT
 
     def observation(self) -> Observation:
         """Return what a player sees now; `str()` of it is the text that a model reads."""
-        course, physics, score = self.course, self.course.physics, self.score
-        return Observation(
-            tick=self.tick,
-            y=self._y,
-            x=physics.bird_x,
-            velocity=self._velocity,
-            gap_height=course.gap(score).height,
-            radius=physics.radius,
-            pipes=tuple((pipe.x, pipe.gap_y) for pipe in course.visible(self.tick)),
-            score=score,
-        )
+        return look(self.course, self.state, self.score)
 
     def __repr__(self) -> str:
         ended = f", outcome={str(self.outcome)!r}" if self.outcome else ""
@@ -206,6 +208,26 @@ class FlappyGame:
             f"FlappyGame(seed={self.seed}, tick={self.tick}, y={to_text(self._y)}, "
             f"velocity={to_text(self._velocity)}, score={self.score}{ended})"
         )
+
+
+def passed_by(course: Course, tick: int, crashed: bool) -> int:
+    """Return how many pipes a bird has passed by `tick`; in the tick of a crash it passes none."""
+    return course.passed(tick - 1 if crashed else tick)
+
+
+def look(course: Course, state: State, score: int) -> Observation:
+    """Return what a player sees of `course` in `state`, having passed `score` pipes."""
+    physics = course.physics
+    return Observation(
+        tick=state.tick,
+        y=state.y,
+        x=physics.bird_x,
+        velocity=state.velocity,
+        gap_height=physics.gap_height(score),
+        radius=physics.radius,
+        pipes=tuple((pipe.x, pipe.gap_y) for pipe in course.visible(state.tick)),
+        score=score,
+    )
 
 
 def crash(course: Course, tick: int, y: int) -> Outcome:

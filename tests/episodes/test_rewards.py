@@ -89,13 +89,12 @@ def test_surviving_longer_never_scores_less_than_crashing(said, seed):
         if rollout.outcome is None:
             # The same turns, had this tick been the crash.
             crash = finish(Rollout(FlappyConfig(), seed, Rules(), _copy(rollout.record)), MODEL)
-            score = rewards.scores(
-                crash.turns, crash.rules, Outcome(Reason.FLOOR, crash.outcome.ticks), crash.outcome.pipes_passed
+            claimed = crash.outcome
+            score, alive = (
+                rewards.ending(crash.turns, Outcome(reason, claimed.ticks), claimed.pipes_passed)
+                for reason in (Reason.FLOOR, Reason.ABORTED)
             )
-            alive = rewards.scores(
-                crash.turns, crash.rules, Outcome(Reason.ABORTED, crash.outcome.ticks), crash.outcome.pipes_passed
-            )
-            assert alive["reward"] > score["reward"]
+            assert alive.reward > score.reward
 
 
 def _copy(record):
@@ -112,3 +111,26 @@ def test_invalid_actions_count_every_turn_that_is_not_ok(said):
             rollout.take(text)
     episode = finish(rollout, MODEL)
     assert rewards.invalid_actions(episode) == sum(turn.status is not Status.OK for turn in episode.turns)
+
+
+@given(
+    seed=st.integers(0, 50),
+    policy=st.sampled_from(["noop", "random", "heuristic", "planner"]),
+    ticks=st.integers(1, 4),
+    late=st.integers(0, 2),
+)
+def test_the_rewards_of_the_turns_add_up_to_the_reward(seed, policy, ticks, late):
+    episode = play(policy, seed, ticks_per_turn=ticks, latency_ticks=late, max_turns=150)
+    shares = rewards.turn_rewards(episode)
+    assert len(shares) == len(episode.turns)
+    assert sum(shares) == pytest.approx(rewards.reward(episode), abs=1e-9)
+    assert all(share >= 0 for share in shares)
+
+
+def test_the_turn_that_passes_a_pipe_gets_it_and_the_turn_that_crashes_gets_nothing():
+    episode = play("planner", 3, max_turns=120)
+    shares = rewards.turn_rewards(episode)
+    passed = [turn for turn, share in enumerate(shares) if share > 2]
+    assert len(passed) == episode.outcome.pipes_passed > 0
+    crash = play("noop", 0)
+    assert rewards.turn_rewards(crash)[-1] == pytest.approx(0.2 / len(crash.turns))

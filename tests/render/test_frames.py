@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flappybird.episodes.episode import Episode, Player, replay
@@ -14,8 +14,10 @@ from flappybird.protocol.rules import Rules
 from flappybird.world.config import FlappyConfig
 from flappybird.world.game import Reason
 from render.clip import Clip, Timing
-from render.frames import TICKS_PER_SECOND, Pace, Track, frames, grid_frames
-from render.scene import Overlay
+from render.frames import TICKS_PER_SECOND, Pace, Track, frames
+from render.grid import arrange, grid_frames
+from render.moment import Overlay
+from render.sdl import pygame
 from render.sheet import sheet
 from tests.samples import flown, replied
 
@@ -64,7 +66,7 @@ def test_a_moment_tells_what_the_replay_says(crash: Episode) -> None:
         assert (moment.ended is not None) == (tick == track.last)
         if tick:
             assert moment.thought == crash.turns[played.turn_at[tick - 1]].thought
-            assert moment.tap == crash.turns[played.turn_at[tick - 1]].tap
+            assert moment.tap == played.taps[tick - 1]
     assert track.moment(track.last).score == crash.outcome.pipes_passed
     assert track.moment(9_999) == track.moment(track.last)
 
@@ -128,11 +130,30 @@ def test_a_grid_shows_every_episode_in_step(count: int, size: tuple[int, int]) -
     assert not np.array_equal(*pictures)
 
 
+@given(st.integers(1, 12), st.integers(200, 700), st.integers(200, 700), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_the_cells_of_a_grid_keep_gutters_and_fill_it(count: int, half_w: int, half_h: int, words: bool) -> None:
+    size, track = (2 * half_w, 2 * half_h), Track(flown("noop", 3))
+    cells = [pygame.Rect(cell) for cell in arrange([track] * count, size, Overlay(thought=words, hud=words))]
+    assert len(cells) == count
+    page, gutter = pygame.Rect(0, 0, *size), min(size) // 50
+    for index, cell in enumerate(cells):
+        assert page.contains(cell)
+        assert not any(cell.inflate(gutter, gutter // 2).colliderect(other) for other in cells[:index])
+    used = cells[0].unionall(cells[1:])
+    assert used.width >= 0.85 * size[0]
+    assert used.height >= 0.75 * size[1]
+    assert abs(used.centerx - page.centerx) <= 2
+    last = [cell for cell in cells if cell.top == cells[-1].top]
+    assert abs(last[0].left - (size[0] - last[-1].right)) <= 3  # a row that is not full stands in the middle
+
+
 def test_an_episode_of_a_grid_freezes_where_it_died() -> None:
     tracks = [Track(flown("planner", 3)), Track(flown("noop", 3))]  # the second dies at tick 8
     pictures = list(grid_frames(tracks, Pace(ticks=(20, 30), fps=Fraction(30)), (400, 200)))
-    assert not np.array_equal(pictures[0][:, :200], pictures[1][:, :200])
-    assert np.array_equal(pictures[0][:, 200:], pictures[1][:, 200:])
+    one, two = (np.s_[y : y + high, x : x + wide] for x, y, wide, high in arrange(tracks, (400, 200)))
+    assert not np.array_equal(pictures[0][one], pictures[1][one])
+    assert np.array_equal(pictures[0][two], pictures[1][two])
 
 
 def test_a_grid_of_cells_too_small_is_refused(crash: Episode) -> None:

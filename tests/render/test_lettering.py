@@ -1,5 +1,8 @@
+import os
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ from hypothesis import strategies as st
 
 from render.lettering import LONGEST, clean, line_height, measure, shorten, wrap, write
 from render.sdl import pygame
+from tests.samples import clean_environment
 
 ANYTHING = st.text(st.characters(codec=None), max_size=80)  # lone surrogates too
 
@@ -79,7 +83,21 @@ def test_text_survives_somebody_quitting_pygame() -> None:
 
 
 def test_importing_pygame_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    import subprocess
-
     subprocess.run([sys.executable, "-c", "import render.sdl"], check=True)
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_the_system_has_a_font_for_is_shown_and_the_rest_is_said(tmp_path: Path) -> None:
+    code = (
+        "from render.fonts import BOX, source\n"
+        "from render.lettering import lacking, measure\n"
+        "assert source('a') == 0 and lacking() == ''\n"
+        "measure('a \u6f22\u6f22\u5b57', 20)\n"
+        "print(source('\u6f22') == BOX, lacking())\n"
+    )
+    for path in (os.environ.get("PATH", ""), ""):  # with and without fc-list, which lists the system's fonts
+        done = subprocess.run([sys.executable, "-c", code], env=clean_environment(PATH=path), capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        boxed, _, said = done.stdout.strip().partition(" ")
+        assert said.startswith("no font here has U+5B57 U+6F22: boxes stand for them") == (boxed == "True")
+    assert boxed == "True"

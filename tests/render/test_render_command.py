@@ -86,7 +86,7 @@ def test_C05_without_ffmpeg_one_line_names_it_and_gif_still_works(short_file: Pa
     done = render("x.mp4")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1
-    assert ("IMAGEIO_FFMPEG_EXE=/nonexistent" if missing == "wrong path" else "pip install 'flappybird[videos]'") in done.stderr
+    assert ("IMAGEIO_FFMPEG_EXE=/nonexistent" if missing == "wrong path" else "the extra [videos]") in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["short.json"]
     assert render("x.gif").returncode == 0
 
@@ -206,6 +206,22 @@ def test_without_a_display_and_without_a_file_one_line_says_what_to_do(run: Run,
     assert done.stderr == "flappybird: no display to open a window on; write a file instead: -o episode.mp4 (or .gif, .png)\n"
 
 
+@pytest.mark.parametrize("display", [{"DISPLAY": ":991"}, {"WAYLAND_DISPLAY": "nowhere", "XDG_RUNTIME_DIR": "/nowhere"}])
+def test_N31_a_display_that_nobody_answers_on_is_one_line(run: Run, short_file: Path, display: dict[str, str]) -> None:
+    done = run("render", short_file, env=display)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("flappybird: no display to open a window on; write a file instead: -o episode.mp4")
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_no_font_has_is_said_in_one_line(run: Run, tmp_path: Path) -> None:
+    save(replied("<THINK>up \U0001dfff \u0e5e</THINK><ACTIONS>[TAP]</ACTIONS>", name="m"), tmp_path / "odd.json")
+    done = run("render", "odd.json", "-o", "x.png", env={"PATH": ""})  # without fc-list there are no fonts of a system
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+    assert done.stderr.startswith("flappybird: no font here has U+")
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_rollout_of_a_run_is_named_by_its_number(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
@@ -245,7 +261,7 @@ def test_pictures_grids_ghosts_and_sequences(
         (["crash.json", "-o", "x.mp4", "--overlay", "hat"], 2, "'hat' is not an overlay"),
         (["crash.json", "crash.json", "-o", "x.mp4"], 2, "add --grid"),
         (["-o", "x.mp4"], 2, "no episode given"),
-        (["--play", "crash.json"], 2, "only one of them"),
+        (["crash.json", "--ghost", "crash.json", "--grid"], 2, "only one of them"),
     ],
 )
 def test_a_mistake_is_one_clear_line_and_nothing_is_written(

@@ -15,9 +15,12 @@ from flappybird.protocol.reply import Status
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Course
 from flappybird.world.game import FlappyGame, Outcome, Reason, State
-from flappybird.world.units import UNITS, to_units
+from flappybird.world.units import UNITS, to_text, to_units
+from render.colors import BODY, GRASS, PAPER, PIPE, SKY, SOIL
 from render.frames import Track
-from render.scene import BODY, GRASS, PAPER, PIPE, SKY, SOIL, Moment, Overlay, Scene, View, read_size
+from render.layout import View, read_size
+from render.moment import Moment, Overlay
+from render.scene import Scene
 from render.sdl import pygame
 from tests.samples import clean_environment, flown, replied
 
@@ -111,7 +114,7 @@ def test_bird_pipes_and_ground_are_where_the_world_says(size: tuple[int, int]) -
     track = Track(flown("planner"))
     scene, tick = track.scene(size, NOTHING), 141
     frame, view, course = scene.draw(track.moment(tick)), scene.view, track.course
-    x, y, reach = view.x(course.physics.bird_x), view.y(track.state(tick).y), max(scene.drawn_radius // 3, 1)
+    x, y, reach = view.x(course.physics.bird_x), view.y(track.state(tick).y), max(scene.radius // 3, 1)
     bird = frame[y - reach : y + reach + 1, x - reach : x + reach + 1].reshape(-1, 3)
     assert any(near(pixel, BODY, 70) for pixel in bird)  # at small sizes it blends with its outline
     assert not any(near(pixel, shade, 20) for pixel in bird for shade in SKY)
@@ -130,6 +133,91 @@ def test_bird_pipes_and_ground_are_where_the_world_says(size: tuple[int, int]) -
     assert any(near(frame[floor + 2, middle], shade, 60) for shade in GRASS)
     assert near(frame[view.game[1] + view.game[3] - 3, middle], SOIL[0])
     assert near(frame[view.y(half) + 4, middle - 2 * view.length(UNITS)], SKY[0])
+
+
+SIZES = st.tuples(st.integers(32, 450), st.integers(32, 450)).map(lambda half: (2 * half[0], 2 * half[1]))
+THOUGHTS = st.sampled_from(["up", "a thought that goes on " * 40, "\u6f22\u5b57" * 300, "x" * 5_000])
+
+
+@given(SIZES, st.integers(-100_000, 100_000), THOUGHTS)
+@settings(max_examples=60, deadline=None)
+def test_a_thought_changes_nothing_of_the_world(size: tuple[int, int], y: int, thought: str) -> None:
+    scene = Scene(Course(FlappyConfig(), 1), size)
+    left, top, width, height = scene.view.game
+    with_it = scene.draw(Moment(State(5, y, 0), 0, thought))
+    without = scene.draw(Moment(State(5, y, 0), 0))
+    world = np.s_[top : top + height, left : left + width]
+    assert np.array_equal(with_it[world], without[world])
+    assert not np.array_equal(with_it, without)
+    for room in (scene.view.panel, scene.view.band):
+        if room is not None:
+            assert not pygame.Rect(room).colliderect(scene.view.game)
+
+
+@pytest.mark.parametrize("size", [(160, 120), (320, 240), (576, 480), (1920, 1080)])
+def test_the_bird_is_as_large_as_what_collides_and_its_outline(size: tuple[int, int]) -> None:
+    course = Course(FlappyConfig(), 1)
+    scene = Scene(course, size, NOTHING)
+    low, high = scene.draw(Moment(State(0, -40_000, 0))), scene.draw(Moment(State(0, 40_000, 0)))
+    rows, columns = np.nonzero((low != high).any(axis=2))
+    middle = scene.view.y(0)
+    rows, columns = rows[rows < middle], columns[rows < middle]
+    true = course.physics.radius * scene.view.scale / UNITS
+    assert scene.radius == max(round(true), 2)
+    for found in (rows, columns):
+        reach = (found.max() - found.min() + 1) / 2
+        assert true <= reach <= max(true, 2) * 1.3 + 4.5  # the dark line and the white one
+    assert abs(columns.mean() - scene.view.x(course.physics.bird_x)) <= 1.5
+
+
+def test_the_hud_names_no_gap_before_there_is_a_pipe() -> None:
+    scene = Scene(Course(FlappyConfig(), 1))
+    captions = scene._captions
+    assert captions.facts(Moment(State(0, 0, 0)))[3] == "no pipe yet"
+    assert captions.facts(Moment(State(9, 0, 0)))[3] == "no pipe yet"
+    seen = scene.course.visible(12)[0]
+    low, high = (to_text(seen.gap_y + side * seen.gap_height // 2) for side in (-1, 1))
+    assert captions.facts(Moment(State(12, 0, 0)))[3] == f"gap {low} to {high}"
+
+
+@pytest.mark.parametrize("size", [(288, 512), (240, 480), (160, 400)])
+@pytest.mark.parametrize("overlay", [Overlay(), Overlay(thought=False), Overlay.of("score"), NOTHING])
+def test_a_tall_picture_is_filled_from_top_to_bottom(size: tuple[int, int], overlay: Overlay) -> None:
+    view = Scene(Course(FlappyConfig(), 1), size, overlay).view
+    rooms = [pygame.Rect(room) for room in (view.game, view.panel, view.band) if room is not None]
+    assert min(room.top for room in rooms) == 0
+    assert max(room.bottom for room in rooms) == size[1]
+    assert sum(room.height for room in rooms) == size[1]
+    assert view.game[2] == size[0]  # the world is as wide as the picture
+
+
+def test_a_ghost_is_named() -> None:
+    state, ghost = State(5, 0, 0), State(5, 50_000, 0)
+    pictures = [
+        Scene(Course(FlappyConfig(), 1), ghosts=[name]).draw(Moment(state, ghosts=(ghost,))) for name in ("ann", "bob", "")
+    ]
+    view = Scene(Course(FlappyConfig(), 1), ghosts=["ann"]).view
+    rows, columns = np.nonzero((pictures[0] != pictures[2]).any(axis=2))
+    assert not np.array_equal(pictures[0], pictures[1])
+    assert abs(rows.mean() - view.y(ghost.y)) < 40
+    assert abs(columns.mean() - view.x(40_000)) < 40
+    gone = [
+        Scene(Course(FlappyConfig(), 1), ghosts=[name]).draw(Moment(State(90, 0, 0), ghosts=(ghost,))) for name in ("ann", "")
+    ]
+    assert np.array_equal(*gone)  # it has left the picture, and its name with it
+
+
+@given(st.floats(0, 1))
+@settings(max_examples=20, deadline=None)
+def test_between_two_ticks_everything_is_between(share: float) -> None:
+    scene = Scene(Course(FlappyConfig(), 3), overlay=NOTHING)
+    before, state = State(60, 10_000, 0), State(61, -30_000, 0)
+    middle = Moment(state, before=before, share=share)
+    assert middle.time == pytest.approx(60 + share)
+    assert -30_000 <= middle.height() <= 10_000
+    if share in (0.0, 1.0):
+        whole = scene.draw(Moment(state if share else before))
+        assert np.array_equal(scene.draw(middle), whole)
 
 
 def test_what_is_left_of_the_picture_is_letterbox() -> None:
@@ -227,8 +315,8 @@ def test_B01_drawing_needs_no_display_and_leaves_the_environment_as_it_was(tmp_p
         "import os, sys, flappybird\n"
         "assert 'pygame' not in sys.modules\n"
         "before = dict(os.environ)\n"
-        "from flappybird.course import Course\n"
-        "from flappybird.config import FlappyConfig\n"
+        "from flappybird.world.course import Course\n"
+        "from flappybird.world.config import FlappyConfig\n"
         "from render.scene import Scene, Moment\n"
         "from render.sdl import pygame\n"
         "Scene(Course(FlappyConfig(), 1)).draw(Moment())\n"
@@ -263,8 +351,8 @@ def test_B06_drawing_works_in_threads_and_after_a_fork(crash: Episode) -> None:
 
     code = (
         "import os, signal, sys, time\n"
-        "from flappybird.course import Course\n"
-        "from flappybird.config import FlappyConfig\n"
+        "from flappybird.world.course import Course\n"
+        "from flappybird.world.config import FlappyConfig\n"
         "from render.scene import Scene, Moment\n"
         "scene = Scene(Course(FlappyConfig(), 1))\n"
         "one = scene.draw(Moment())\n"

@@ -5,7 +5,7 @@ import pytest
 
 from flappybird.errors import FlappyError
 from render.frames import TICKS_PER_SECOND, Track
-from render.scene import Overlay
+from render.moment import Overlay
 from render.sdl import pygame
 from render.viewer import SPEEDS, STRIP, Deck, view
 from tests.samples import flown

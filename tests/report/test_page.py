@@ -10,6 +10,7 @@ import os
 import random
 import re
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
 from pathlib import Path
@@ -344,3 +345,11 @@ def test_birds_and_pipes_have_the_colours_of_windows_and_videos() -> None:
     for name in ("BODY", "BELLY", "WING", "BEAK", "INK", "PIPE_EDGE", "GRASS_EDGE", "ROOF", "CLOUD", "ALARM"):
         red, green, blue = getattr(palette, name)
         assert f'{name}: "#{red:02x}{green:02x}{blue:02x}"' in shown, name
+
+
+def test_two_runs_never_share_the_name_of_a_report() -> None:
+    models = ["openai/gpt-4", "openai-gpt-4", "模型一", "模型二", "m" * 80 + "a", "m" * 80 + "b"]
+    runs = [run([], model) for model in models]
+    runs += [replace(runs[0], path=Path("outputs/other")), replace(runs[0], date=None)]
+    assert len({report_name(one) for one in runs}) == len(runs)
+    assert report_name(runs[0]) == report_name(run([], models[0]))

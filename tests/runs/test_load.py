@@ -3,22 +3,25 @@ from datetime import UTC, datetime
 
 import pytest
 
+from flappybird._version import __version__
+from flappybird.episodes import rewards
 from flappybird.episodes.arguments import Settings, opening, start
 from flappybird.episodes.episode import save
-from flappybird.errors import EpisodeError
+from flappybird.errors import ConfigError, EpisodeError
 from flappybird.protocol.reply import read_reply
-from flappybird.runs import check, load_episode_at, load_run
+from flappybird.runs import check, file_name, load_episode_at, load_run, open_run
+from flappybird.runs.resume import alone
 from flappybird.world.game import Reason
 from tests.conftest import play
 
 METADATA = {
     "env_id": "flappybird",
-    "env_args": {"max_turns": 300},
+    "env_args": {"max_turns": 60},
     "model": "planner",
     "num_examples": 3,
     "rollouts_per_example": 1,
     "sampling_args": {"n": 1, "max_tokens": None, "temperature": 0.5, "extra_body": {}},
-    "version_info": {"vf_version": "0.3.1", "env_version": "0.1.0"},
+    "version_info": {"vf_version": "0.3.1", "env_version": __version__},
 }
 
 
@@ -36,21 +39,33 @@ def saved_row(seed: int, policy: str = "heuristic", max_turns: int = 60) -> dict
             completion.append({"role": "user", "content": rollout.message()})
     data = episode.to_dict()
     turns = [{name: value for name, value in turn.items() if name != "reply"} for turn in data["turns"]]
+    ending = episode.outcome
+    metrics = {
+        "flappy_reward_func": float(ending.pipes_passed),
+        "flappy_survival_reward": ending.survival_score,
+        "format_reward_func": ending.format,
+        **{metric.__name__: metric(episode) for metric in rewards.ALL_METRICS},
+        "num_turns": float(len(turns)),
+    }
     return {
+        **metrics,
         "example_id": seed,
         "prompt": [{"role": "system", "content": system}, {"role": "user", "content": first}],
         "completion": completion,
         "info": {**info, "turns": turns, "outcome": data["outcome"]},
-        "reward": episode.outcome.reward,
-        "metrics": {"pipes_passed": float(episode.outcome.pipes_passed), "num_turns": float(len(turns))},
+        "reward": ending.reward,
+        "metrics": metrics,
         "error": None,
         "timing": {"start_time": 1_790_000_000.0 + seed},
-        "stop_condition": "tick_limit_reached",
+        "stop_condition": "tick_limit_reached" if ending.reason is Reason.TICK_LIMIT else "crashed",
         "token_usage": {"input_tokens": 100.0, "output_tokens": 10.0},
     }
 
 
 def write_run(folder, rows, metadata=METADATA):
+    """Write a run to `folder`; if nothing else is said, of as many examples as there are rows."""
+    if metadata is METADATA and rows:
+        metadata = {**METADATA, "num_examples": len(rows)}
     folder.mkdir(parents=True, exist_ok=True)
     lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     (folder / "results.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -63,7 +78,7 @@ def test_a_saved_run_is_read_with_all_that_is_known_of_it(tmp_path):
     run = load_run(write_run(tmp_path / "r", [saved_row(seed) for seed in (2, 0, 1)]))
     assert (run.kind, run.model, run.asked, run.damaged) == ("classic", "planner", 3, 0)
     assert run.sampling == {"n": 1, "temperature": 0.5}
-    assert run.versions == {"flappybird": "0.1.0", "verifiers": "0.3.1"}
+    assert run.versions == {"flappybird": __version__, "verifiers": "0.3.1"}
     assert run.date == datetime.fromtimestamp(1_790_000_000, UTC)
     assert [(row.index, row.example) for row in run.rows] == [(0, 0), (1, 1), (2, 2)]
     for row in run.rows:
@@ -164,3 +179,37 @@ def test_what_is_no_run_is_refused(tmp_path):
         load_run(tmp_path)
     with pytest.raises(EpisodeError, match="no such file or folder"):
         load_run(tmp_path / "none")
+
+
+def test_the_file_that_is_named_is_the_one_that_is_read(tmp_path):
+    write_run(tmp_path, [saved_row(1)])
+    (tmp_path / "traces.jsonl").write_text('{"traces": []}\n', encoding="utf-8")
+    assert load_run(tmp_path / "traces.jsonl").kind == "v1"
+    assert load_run(tmp_path / "results.jsonl").kind == load_run(tmp_path).kind == "classic"
+
+
+def test_names_sort_like_their_rows_however_many_there_are(tmp_path):
+    assert sorted(file_name(index, rows=20_000) for index in (9_999, 10_000, 2)) == [
+        file_name(index, rows=20_000) for index in (2, 9_999, 10_000)
+    ]
+    for index in (9_999, 10_000, 10_001):
+        save(play("noop", index), tmp_path / file_name(index))
+    assert [load_episode_at(f"{tmp_path}:{n}").seed for n in range(3)] == [9_999, 10_000, 10_001]
+    with pytest.raises(EpisodeError, match="no such file"):
+        load_episode_at(f"{tmp_path / 'episode-9999.json'}:²")
+
+
+def test_rows_are_read_one_at_a_time_from_any_of_them_on(tmp_path):
+    opened = open_run(write_run(tmp_path, [saved_row(2), "{half", saved_row(0)]))
+    rows = list(opened)
+    assert [row.example for row in rows] == [2, 0]
+    assert [row.example for row in opened.rows_at(rows[1].offset)] == [0]
+
+
+def test_a_folder_is_resumed_by_one_process_at_a_time(tmp_path):
+    second = pytest.raises(ConfigError, match="another process is playing for it")
+    with alone(tmp_path / "run"), second, alone(tmp_path / "run"):
+        pass
+    with alone(tmp_path / "run"):
+        pass
+    assert list((tmp_path / "run").iterdir()) == []

@@ -23,21 +23,36 @@ from tests.runs.test_load import saved_row, write_run
 
 
 class Killed(NamedTuple):
-    """What became of a command that was to be killed so many times."""
+    """How often a command was killed in its middle."""
 
     killed: int
     finished: int
-    """How often it was done before its time had come."""
+    """How often it was done before."""
 
 
 def kill_often(command: list[str], times: int, whole: Callable[[], Any], dice: random.Random, cwd: Path) -> Killed:
-    """Start `command` `times` times and kill it at a random moment of the time that it takes; check `whole()` after each."""
+    """Start `command` and kill it at a random moment of its work, until `times` were hit; check `whole()` after each."""
     started = time.monotonic()
     _run(command, cwd, None)
     takes = time.monotonic() - started
     whole()
-    killed = sum(_run(command, cwd, dice.uniform(0.2, 1.0) * takes, whole) for _ in range(times))
-    return Killed(killed, times - killed)
+    return hit(lambda seconds: _run(command, cwd, seconds, whole), times, takes, dice)
+
+
+def hit(run: Callable[[float], bool], times: int, takes: float, dice: random.Random) -> Killed:
+    """Call `run` with random shares of `takes` seconds until it was killed `times` times in the middle.
+
+    Where it is done before, the machine has become faster than it was when `takes` was measured: the next one has less time.
+    """
+    killed, finished = 0, 0
+    while killed < times:
+        if run(dice.uniform(0.2, 1.0) * takes):
+            killed += 1
+        else:
+            finished += 1
+            takes *= 0.8
+            assert takes > 0.01, "it cannot be hit"
+    return Killed(killed, finished)
 
 
 def _run(command: list[str], cwd: Path, seconds: float | None, whole: Callable[[], Any] = lambda: None) -> bool:
@@ -138,16 +153,13 @@ def videos(folder: Path, times: int, dice: random.Random) -> Killed:
     _run([*command, str(out)], folder, None)
     takes = time.monotonic() - started
     whole()
-    killed = sum(
-        _run([*command, str(folder / f"clips{next(rounds)}")], folder, dice.uniform(0.2, 1.0) * takes, whole)
-        for _ in range(times)
-    )
+    done = hit(lambda seconds: _run([*command, str(folder / f"clips{next(rounds)}")], folder, seconds, whole), times, takes, dice)
     for unfinished in folder.glob("clips[0-9]*"):
         _run([*command, str(unfinished)], folder, None)
         assert len(list(unfinished.glob("[!.]*.mp4"))) == 4
         break
     whole()
-    return Killed(killed, times - killed)
+    return done
 
 
 def evaluations(folder: Path, times: int, dice: random.Random, url: str, games: int = 12) -> Killed:

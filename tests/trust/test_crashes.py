@@ -17,7 +17,7 @@ def test_C06_F04_a_process_that_is_killed_leaves_nothing_half_written_under_a_fi
         pytest.skip(f"{needs} is not installed")
     times = 1 if what is kills.videos else 2
     done = what(tmp_path, times, random.Random(what.__name__))
-    assert done.killed + done.finished == times
+    assert done.killed == times  # what it leaves behind was looked at after each
 
 
 def test_D10_an_evaluation_that_is_killed_loses_no_finished_episode_and_is_completed_by_resuming(policy_server, tmp_path):
@@ -36,4 +36,4 @@ def test_F04_a_command_that_is_asked_to_stop_does_so_in_one_line_and_leaves_what
     if needs and importlib.util.find_spec(needs) is None:
         pytest.skip(f"{needs} is not installed")
     done = signals.stop_often(what, which, 2, random.Random(f"{what.__name__} {which.name}"), tmp_path)
-    assert done.stopped + done.finished == 2
+    assert done.stopped == 2  # what it says and leaves behind was looked at after each

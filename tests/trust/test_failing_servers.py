@@ -13,9 +13,9 @@ from verifiers.types import ClientConfig
 from verifiers.utils.save_utils import make_serializable
 
 import flappybird
-from flappybird.classic import ERRORED, set_errors_aside
 from flappybird.errors import ConfigError
 from flappybird.runs import check, load_run, run_of_outputs
+from flappybird.runs.resume import ERRORED, set_errors_aside
 from flappybird.world.game import Reason
 from tests.trust.faults import WRONG, FaultProxy, always, once
 
@@ -168,20 +168,20 @@ def test_D10_a_run_may_break_again_while_it_is_resumed(policy_server, tmp_path):
 
 
 def test_rows_are_set_aside_once_however_often_the_process_dies_in_between(tmp_path, monkeypatch):
-    from flappybird import classic
+    from flappybird.runs import resume
 
     good, bad = '{"example_id": 0, "error": null}\n', '{"example_id": 1, "error": "it broke"}\n'
     late = '{"example_id": 2, "error": null, "stop_condition": "timeout_reached"}'
     results = tmp_path / "results.jsonl"
     results.write_text(good + '{"half a li\n' + bad + late, encoding="utf-8")
-    before, write = results.read_bytes(), classic.write_bytes
+    before, write = results.read_bytes(), resume.write_bytes
 
     def dies_before_the_second(path, data):
         if path == results:
             raise KeyboardInterrupt
         write(path, data)
 
-    monkeypatch.setattr(classic, "write_bytes", dies_before_the_second)
+    monkeypatch.setattr(resume, "write_bytes", dies_before_the_second)
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
             set_errors_aside(tmp_path)

@@ -12,8 +12,6 @@ def test_many_rollouts_at_once_are_all_verified_and_stay_apart(policy_server):
     assert [row.episode.seed for row in done.run.rows] == [1000 + n for n in range(64)]
     assert all(row.error is None and check(row) == [] for row in done.run.rows)
     assert done.turns == sum(row.episode.outcome.ticks for row in done.run.rows)
-    assert done.ours < done.cpu / 2  # the library's own share is far larger
-    assert done.longest < 0.05  # CPU seconds: nobody waits longer than this for us
 
 
 def test_flying_on_and_on_keeps_nothing():

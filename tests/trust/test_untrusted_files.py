@@ -131,10 +131,10 @@ def test_a_saved_config_of_v1_may_hold_anything(tmp_path, toml, capsys):
 
 def test_a_file_or_a_line_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     from flappybird.episodes import episode
-    from flappybird.runs import run
+    from flappybird.runs import lines
 
     monkeypatch.setattr(episode, "MAX_BYTES", 2_000)
-    monkeypatch.setattr(run, "MAX_BYTES", 2_000)
+    monkeypatch.setattr(lines, "MAX_BYTES", 2_000)
     save(play("noop"), tmp_path / "e.json")
     with pytest.raises(EpisodeError, match="the most that is read"):
         load(tmp_path / "e.json")
@@ -209,9 +209,16 @@ def test_no_path_from_inside_a_file_is_ever_opened(tmp_path):
     secret.write_text(f'"{SECRET}"', encoding="utf-8")
     row = saved_row(1)
     names = {"path": str(secret), "include": f"file://{secret}", "video": str(secret), "$ref": str(secret)}
-    row.update(names, example_id=str(secret), model=str(secret), state_columns=[str(secret)])
+    row.update(names, example_id=1, model=str(secret), state_columns=[str(secret)])
     row["info"].update(names)
-    metadata = {**METADATA, **names, "model": f"../../{secret}", "path_to_save": str(secret), "env_id": str(secret)}
+    metadata = {
+        **METADATA,
+        **names,
+        "num_examples": 1,
+        "model": f"../../{secret}",
+        "path_to_save": str(secret),
+        "env_id": str(secret),
+    }
     inside = tmp_path / "run"
     write_run(inside, [row], metadata=metadata)
     data = play("noop").to_dict()

@@ -11,7 +11,8 @@ from PIL import Image
 
 from render.clip import Clip, Timing
 from render.frames import Track
-from render.scene import Frame, Overlay
+from render.moment import Overlay
+from render.scene import Frame
 from tests.browser import Browser, needs_a_browser
 from tests.samples import flown
 from videos.writer import FPS, write

@@ -12,9 +12,11 @@ from PIL import Image
 from flappybird.episodes.episode import save
 from flappybird.errors import ConfigError
 from flappybird.runs import load_run
+from render.clip import Timing
+from render.moment import Overlay
 from tests.samples import Run, clean_environment, flown
 from videos.__main__ import main
-from videos.export import Job, choose, export, file_name, whole
+from videos.export import Job, choose, export, file_name, mark, whole
 from videos.writer import playable
 
 SMALL = (160, 120)
@@ -119,6 +121,11 @@ def test_the_command_writes_skips_and_makes_a_sheet(run: Run, folder: Path, tmp_
     with Image.open(tmp_path / "sheet.png") as sheet:
         assert sheet.height > 4 * 120
     (folder / "9.json").unlink()
+    done = run("videos", folder, "-o", "out", "--size", "120x100", "--best")
+    assert done.stdout == "out: 1 of 1 episodes written\n"  # what is there shows the same at another size
+    assert (
+        run("videos", folder, "-o", "out", "--size", "160x120").stdout == "out: 1 of 4 episodes written, 3 were there already\n"
+    )
     done = run("videos", folder, "-o", "out", "--size", "160x120", "--best", "2", "--worst")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "out: 0 of 3 episodes written, 3 were there already\n"
@@ -151,6 +158,36 @@ def test_a_mistake_is_one_clear_line(
     assert said in err
     assert err.count("\n") == 1
     assert not (folder.parent / "out").exists()  # told before anything is made
+
+
+def test_a_file_is_done_only_if_it_shows_the_same_in_the_same_way(folder: Path, tmp_path: Path) -> None:
+    job = jobs(folder, tmp_path, "png")[0]
+    list(export([job]))
+    others = [
+        job._replace(size=(120, 100)),
+        job._replace(episode=flown("random", 3, 60)),
+        job._replace(timing=Timing(hold=1.0)),
+        job._replace(overlay=Overlay(hud=False)),
+    ]
+    assert [done.skipped for done in export([job])] == [True]
+    for other in others:
+        assert [done.skipped for done in export([other])] == [False], other
+    assert len({mark(one) for one in [job, *others]}) == 5
+
+
+def test_a_pipe_under_the_name_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.gif")
+    assert not whole(tmp_path / "x.gif")
+
+
+@pytest.mark.parametrize("module", ["pygame", "numpy", "imageio", "PIL"])
+def test_without_its_extra_the_command_names_it(folder: Path, tmp_path: Path, module: str) -> None:
+    hide = f"import sys; sys.modules['{module}'] = None; from videos.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", hide, str(folder), "-o", "out"]
+    done = subprocess.run(command, cwd=tmp_path, env=clean_environment(), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the extra [videos]" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGKILL])

@@ -1,11 +1,10 @@
+import os
 import signal
 import struct
 import subprocess
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import imageio_ffmpeg
 import numpy as np
@@ -18,11 +17,13 @@ from flappybird.errors import ConfigError, FlappyError
 from flappybird.system.command import guarded
 from flappybird.world.units import UNITS
 from render.clip import Clip, Timing
+from render.colors import ALARM, BODY, FLAT, PIPE, SKY
 from render.frames import Track
-from render.scene import ALARM, BODY, FLAT, PIPE, SKY, Frame, Overlay
+from render.moment import Overlay
+from render.scene import Frame
 from tests.samples import flown, replied
 from videos.palette import COLORS, Palette, pack, unpack
-from videos.writer import GIF_FPS, boxes, check_target, playable, write, write_gif
+from videos.writer import GIF_FPS, QUALITIES, boxes, check_target, playable, write, write_gif
 
 SIZE = (320, 240)
 
@@ -141,24 +142,49 @@ def test_the_mark_of_a_malformed_turn_is_red_in_a_gif_too(tmp_path: Path) -> Non
     assert (shown[-1][red] == ALARM).all()
 
 
+def wrapper(folder: Path, monkeypatch: pytest.MonkeyPatch, first: str) -> Path:
+    """An ffmpeg that does `first`, in the shell, and is then the real one."""
+    path = folder / "ffmpeg"
+    path.write_text(f'#!/bin/sh\n{first}\nexec "{imageio_ffmpeg.get_ffmpeg_exe()}" "$@"\n')
+    path.chmod(0o755)
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(path))
+    return path
+
+
+def children() -> list[str]:
+    """The processes of ours that still run, or that nobody has waited for."""
+    listed = subprocess.run(["ps", "-ewwo", "ppid,stat,args"], capture_output=True, text=True).stdout
+    return [line for line in listed.splitlines() if line.split()[0] == str(os.getpid()) and "ps -ewwo" not in line]
+
+
 @pytest.mark.usefixtures("signals_of_a_new_process")
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
 def test_B06_a_signal_while_the_encoder_starts_leaves_neither_it_nor_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: signal.Signals
 ) -> None:
-    started = []
+    (tmp_path / "out").mkdir()
+    wrapper(tmp_path, monkeypatch, f"kill -{which.value} $PPID")
+    drawn, before = clip(), children()
+    assert guarded(lambda: write(tmp_path / "out" / "x.mp4", drawn.frames(), SIZE, drawn.fps).frames) == 128 + which
+    assert children() == before
+    assert list((tmp_path / "out").iterdir()) == []
 
-    def interrupted(*args: Any, **kwargs: Any) -> Any:
-        started.append(subprocess.Popen(*args, **kwargs))
-        signal.raise_signal(which)
-        return started[-1]
 
-    drawn = clip()
-    monkeypatch.setattr(
-        "videos.writer.subprocess", SimpleNamespace(Popen=interrupted, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
-    )
-    assert guarded(lambda: write(tmp_path / "x.mp4", drawn.frames(), SIZE, drawn.fps).frames) == 128 + which
-    assert started[0].returncode is not None
+@pytest.mark.usefixtures("signals_of_a_new_process")
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("picture", [0, 1, 30])
+def test_B06_a_signal_while_a_picture_is_drawn_leaves_neither_an_encoder_nor_a_file(
+    tmp_path: Path, which: signal.Signals, picture: int
+) -> None:
+    def stream() -> Iterator[Frame]:
+        for number, frame in enumerate(clip().frames()):
+            if number == picture:
+                signal.raise_signal(which)
+            yield frame
+
+    before = children()
+    assert guarded(lambda: write(tmp_path / "x.mp4", stream(), SIZE, Fraction(30)).frames) == 128 + which
+    assert children() == before
     assert list(tmp_path.iterdir()) == []
 
 
@@ -233,15 +259,41 @@ def test_C06_no_pictures_make_no_file(tmp_path: Path, name: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_encoder_that_gives_up_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = tmp_path / "ffmpeg"
-    fake.write_text("#!/bin/sh\necho 'Unknown encoder libx264' >&2\nexit 1\n")
-    fake.chmod(0o755)
-    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(fake))
-    with pytest.raises(FlappyError, match="ffmpeg gave up: 'Unknown encoder libx264'") as told:
-        write(tmp_path / "x.mp4", [np.zeros((64, 64, 3), np.uint8)] * 50, (64, 64), Fraction(30))
-    assert "\n" not in str(told.value)
-    assert not (tmp_path / "x.mp4").exists()
+@pytest.mark.parametrize(
+    ("ffmpeg", "options", "reason"),
+    [
+        ("", ["-vcodec", "no_such_codec"], "Unknown encoder 'no_such_codec'"),
+        ("", ["-no_such_option", "1"], "no_such_option"),
+        ("echo loud >&2; exit 1", [], "it said nothing"),
+        ("cat >/dev/null; exit 0", [], "it said nothing"),
+    ],
+)
+def test_an_encoder_that_gives_up_is_reported_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ffmpeg: str, options: list[str], reason: str
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    (tmp_path / "out").mkdir()
+    wrapper(tmp_path, monkeypatch, ffmpeg)
+    monkeypatch.setitem(QUALITIES, "fast", options)
+    before, environment = children(), dict(os.environ)
+    with pytest.raises(FlappyError, match="ffmpeg gave up: ") as caught:
+        write(tmp_path / "out" / "x.mp4", [np.zeros((64, 64, 3), np.uint8)] * 500, (64, 64), Fraction(30))
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert children() == before
+    assert dict(os.environ) == environment
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ffmpeg", "out"]
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_note_is_kept_in_the_file(tmp_path: Path) -> None:
+    drawn = clip(5, fps=25)
+    for name in ("x.mp4", "x.gif", "x.png"):
+        write(tmp_path / name, drawn.frames(), SIZE, drawn.fps, note="abc0123")
+        assert b"abc0123" in (tmp_path / name).read_bytes()
+    delays, shown = gif_pictures(tmp_path / "x.gif")
+    assert len(shown) == len(delays) == 4
 
 
 def test_a_gif_faster_than_browsers_play_is_refused(tmp_path: Path) -> None:

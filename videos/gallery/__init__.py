@@ -10,7 +10,8 @@ from flappybird.protocol.rules import Rules
 from flappybird.world.config import FlappyConfig
 from render.clip import Clip, Timing
 from render.frames import Track
-from render.scene import Overlay, Size
+from render.layout import Size
+from render.moment import Overlay
 from videos.writer import Written, write
 
 LARGEST = 300_000
@@ -29,10 +30,10 @@ class Shot(NamedTuple):
 
 
 SHOTS = {
-    "passes.gif": Shot("planner", 7, (480, 300), Timing(fps=15, start=75, stop=180)),
-    "crash.gif": Shot("heuristic", 3, (480, 300), Timing(fps=15, start=185, hold=2.0)),
+    "passes.gif": Shot("planner", 7, (480, 300), Timing(fps=12.5, start=75, stop=180)),
+    "crash.gif": Shot("heuristic", 3, (480, 300), Timing(fps=12.5, start=185, hold=2.0)),
     "race.gif": Shot(
-        "heuristic", 3, (360, 300), Timing(fps=15, start=125, hold=1.0), Overlay(thought=False, hud=False), ghost="planner"
+        "heuristic", 3, (360, 300), Timing(fps=12.5, start=125, hold=1.0), Overlay(thought=False, hud=False), ghost="planner"
     ),
 }
 """What is shown: a policy that passes pipes, a crash with its thought, a race against a see-through bird."""

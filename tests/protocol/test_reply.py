@@ -1,3 +1,5 @@
+"""A reply, read as a referee would."""
+
 import json
 import re
 
@@ -5,53 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flappybird.protocol.prompt import read_config, read_ticks, system_prompt
 from flappybird.protocol.reply import Status, read_reply
-from flappybird.world.config import FlappyConfig
-from flappybird.world.game import FlappyGame
-from flappybird.world.units import from_text
 from tests.conftest import ROOT
-from tests.worlds import worlds
 
 TAP, NOOP = "<ACTIONS>[TAP]</ACTIONS>", "<ACTIONS>[]</ACTIONS>"
 
+
 GOLDEN = ROOT / "tests" / "golden"
 
-# --- the prompt ---
-
-
-def test_the_prompt_is_the_one_that_was_agreed_on():
-    assert system_prompt(FlappyConfig()) == (GOLDEN / "prompt.txt").read_text(encoding="utf-8").removesuffix("\n")
-
-
-@given(worlds(), st.integers(1, 20))
-def test_every_example_in_the_prompt_parses_and_obeys_the_physics(config, ticks):
-    prompt = system_prompt(config, ticks)
-    examples = re.findall(r"<THINK>(.*?)</THINK>\n(<ACTIONS>.*?</ACTIONS>)", prompt)
-    assert len(examples) == 2
-    for thought, actions in examples:
-        reply = read_reply(f"<THINK>{thought}</THINK>\n{actions}", ticks=ticks)
-        assert reply.status is Status.OK
-        assert reply.format == 1.0
-        game = FlappyGame(config)
-        game.step(reply.actions[0])
-        velocity, y = re.search(r"velY (?:.*?)becomes (\S+), birdY 0.00 becomes ([^:]+):", thought).groups()
-        assert (from_text(y), from_text(velocity)) == (game.state.y, game.state.velocity)
-
-
-@given(worlds(), st.integers(1, 20))
-def test_the_rules_can_be_read_back_from_the_prompt(config, ticks):
-    prompt = system_prompt(config, ticks)
-    assert read_config(f"before\n{prompt}\nafter") == config
-    assert read_ticks(prompt) == ticks
-
-
-@pytest.mark.parametrize("prompt", ["", "You are helpful.", "Physics: ", "Physics: gravity=3.00", "Physics: zzzzzz=1"])
-def test_a_prompt_without_rules_states_none(prompt):
-    assert read_config(prompt) is None
-
-
-# --- replies ---
 
 OK, MALFORMED, TRUNCATED, EMPTY = Status.OK, Status.MALFORMED, Status.TRUNCATED, Status.EMPTY
 
@@ -198,6 +161,8 @@ pieces = st.sampled_from(
     ]
     + [" ", "\n", "<", ">", "/", "é", "\ud800", "\u202e", "\x00", "<FLAPPY id=3>", "NaN", "'", '"', ","]
 )
+
+
 replies = st.lists(st.one_of(pieces, st.text(max_size=8)), max_size=40).map("".join)
 
 

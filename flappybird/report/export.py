@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from flappybird.errors import ConfigError, MissingPart
+from flappybird.errors import ConfigError
 from flappybird.report.charts import charts
 from flappybird.report.data import Records
 from flappybird.report.figures import Chart, Key, Mark
@@ -18,6 +18,7 @@ from flappybird.report.overview import Overview
 from flappybird.report.palette import TOKENS
 from flappybird.report.summary import Summary
 from flappybird.report.tables import latex, markdown, tables
+from flappybird.system import install
 from flappybird.system.files import replacing, write_text
 
 NEEDED = ("matplotlib", "pandas", "pyarrow")
@@ -63,7 +64,7 @@ def check(folder: Path) -> None:
         raise ConfigError(f"--export {folder}: is a file; name a folder")
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise MissingPart(f"--export needs {', '.join(missing)}, of the extra export: uv sync --extra export in a checkout")
+        raise install.missing(f"--export needs {', '.join(missing)}", "export")
 
 
 def export(runs: Sequence[Records], folder: Path) -> list[Path]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from flappybird.episodes.rewards import ALL_METRICS
-from flappybird.errors import MissingPart
 from flappybird.runs.run import Row, Run
+from flappybird.system.install import missing
 
 if TYPE_CHECKING:
     import pandas
@@ -29,7 +29,7 @@ def to_frame(run: Run, by: Literal["episode", "turn"] = "episode") -> pandas.Dat
     try:
         import pandas
     except ImportError:
-        raise MissingPart("tables need pandas, of the extra export: uv sync --extra export in a checkout") from None
+        raise missing("data frames need pandas", "export") from None
     return pandas.DataFrame([*(episode_rows(run) if by == "episode" else turn_rows(run))])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib
 import json
 import os
 import random
@@ -287,6 +288,63 @@ def test_the_name_of_a_report_tells_runs_apart() -> None:
     one, other = run(rows, "org/model:v1", env_args={"max_turns": 500}), run(rows, "org/model:v1")
     assert report_name(one).startswith("flappybird-0.1.0--org-model-v1--n2-r2--")
     assert report_name(one) != report_name(other)
+
+
+def verdict(*runs: Run) -> str:
+    gathered = gather(list(runs))
+    return "".join(text for text, _ in Overview(gathered, [Summary(one) for one in gathered]).verdict())
+
+
+def test_the_verdict_says_who_leads_by_how_much_and_how_sure_that_is() -> None:
+    strong, weak = heuristics(8, "planner", model="strong"), heuristics(8, "noop", model="weak")
+    said = verdict(weak, strong)
+    assert re.match(
+        r"strong leads with a mean reward of 97\.04 \[97\.04, 97\.04\]; ahead of weak by 9\d\.\d\d \[[\d., ]+\] on 8 seeds\.",
+        said,
+    )
+    assert "not separable" not in said
+    close = verdict(heuristics(3, "random", model="one"), run([row(s, play(policy("noop", s), s)) for s in range(3)], "two"))
+    assert "not separable on 3 seeds" in close or "leads" in close
+    assert "are level at" in verdict(heuristics(2, model="one"), heuristics(2, model="two"))
+    assert "no seed with the same settings in common" in verdict(heuristics(1), run([row(0, play(policy("noop", 9), 9))]))
+    assert "planner" in verdict(heuristics(3, model="alone"))
+
+
+def test_the_leaderboard_is_in_order_and_each_run_has_a_number_of_its_own() -> None:
+    runs = [heuristics(3, "noop", model="planner"), heuristics(3, "planner", model="noop"), heuristics(3, model="heuristic")]
+    text = page(*runs)
+    rows = re.findall(r'<th scope="row" class="run-name">.*?<bdi>(.*?)</bdi>', text, re.DOTALL)
+    assert rows == ["noop", "heuristic", "planner"]
+    assert re.findall(r'<th scope="row" class="run-name">.*?>(\d+)</span>', text, re.DOTALL) == ["1", "2", "3"]
+
+
+def test_a_rollout_without_a_turn_is_not_called_verified() -> None:
+    silent = row(1, play(policy("planner", 1), 1, turns=0, error="no reply ever came"))
+    (records,) = gather([run([row(0, play(policy("noop", 0))), silent])])
+    assert (records.verified, len(records.checked), len(records.replayed)) == (1, 1, 2)
+    assert "no turns" in Tags(page(run([silent]))).text
+
+
+def test_the_page_is_given_the_rewards_of_the_environment() -> None:
+    data = data_of(heuristics(1))
+    assert data["scoring"] == {
+        "weights": {"pipes_passed": 2.0, "survival_score": 0.2, "format": 0.2},
+        "base": 1.0,
+        "ramp": 0.005,
+        "ramp_ticks": 80,
+    }
+    assert "0.005" not in Tags(page(heuristics(1))).scripts[1]
+
+
+def test_birds_and_pipes_have_the_colours_of_windows_and_videos() -> None:
+    try:
+        palette = importlib.import_module("render.colors")
+    except ImportError:
+        palette = pytest.importorskip("render.scene")
+    shown = Tags(page(heuristics(1))).scripts[1]
+    for name in ("BODY", "BELLY", "WING", "BEAK", "INK", "PIPE_EDGE", "GRASS_EDGE", "ROOF", "CLOUD", "ALARM"):
+        red, green, blue = getattr(palette, name)
+        assert f'{name}: "#{red:02x}{green:02x}{blue:02x}"' in shown, name
 
 
 def test_two_runs_never_share_the_name_of_a_report() -> None:

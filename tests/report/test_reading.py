@@ -113,8 +113,7 @@ return found;
 """
 
 
-@pytest.mark.parametrize("media", ["", "print"])
-@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize(("width", "media"), [(390, ""), (1400, ""), (1030, "print")])
 def test_ten_runs_with_long_names_spill_and_overlap_nowhere(
     browser: Browser, screen: Any, pages: dict[str, Path], width: int, media: str
 ) -> None:

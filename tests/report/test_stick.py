@@ -70,8 +70,8 @@ def test_a_flight_from_tick_100_by_keys_ends_as_a_file_that_verifies(browser: Br
     assert episode.origin["took_over"]["from"] == {"kind": "model", "name": "org/model"}
     assert episode.turns[:100] == model.turns[:100]
     assert episode.turns[100].reply is None
-    assert episode.turns[100].tap
-    assert sum(turn.tap for turn in episode.turns[100:]) >= 2
+    assert episode.turns[100].taps[0]
+    assert sum(turn.taps[0] for turn in episode.turns[100:]) >= 2
     assert episode.outcome.reason.crashed
 
 

@@ -54,25 +54,25 @@ class Track:
         return self.course.passed(tick - 1 if crashed else tick)
 
     def moment(self, tick: int, ghosts: Sequence[Track] = ()) -> Moment:
-        """Return what is to be seen at `tick`: its state, and the turn that led there; after the last tick, the last."""
+        """Return what is to be seen at `tick`: its state, and the turn that answers it, as on the page; at the end, the last."""
         tick = min(max(tick, 0), self.last)
-        turn = self._turn_at[max(tick - 1, 0)] if self._turn_at else None
+        turn = self._turn_at[min(tick, len(self._turn_at) - 1)] if self._turn_at else None
         known = self.episode.turns[turn] if turn is not None else None
         return Moment(
             state=self._states[tick],
             score=self.score(tick),
             thought=known.thought if known is not None else "",
-            status=known.status if known and tick else Moment().status,
+            status=known.status if known else Moment().status,
             tap=tick > 0 and self._taps[tick - 1],
             ended=self.outcome if tick == self.last else None,
             ghosts=tuple(ghost.state(tick) for ghost in ghosts),
         )
 
     def invalid_ticks(self) -> list[int]:
-        """Return the ticks at which a reply that was not `ok` began to fly."""
+        """Return the ticks that were answered by a reply that was not `ok`, the first of each turn."""
         turns = self.episode.turns
         return [
-            tick + 1
+            tick
             for tick, turn in enumerate(self._turn_at)
             if turns[turn].status != "ok" and (tick == 0 or self._turn_at[tick - 1] != turn)
         ]

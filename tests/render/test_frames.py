@@ -64,18 +64,18 @@ def test_a_moment_tells_what_the_replay_says(crash: Episode) -> None:
         moment = track.moment(tick)
         assert moment.state == played.states[tick]
         assert (moment.ended is not None) == (tick == track.last)
+        assert moment.thought == crash.turns[played.turn_at[min(tick, track.last - 1)]].thought
         if tick:
-            assert moment.thought == crash.turns[played.turn_at[tick - 1]].thought
             assert moment.tap == played.taps[tick - 1]
     assert track.moment(track.last).score == crash.outcome.pipes_passed
     assert track.moment(9_999) == track.moment(track.last)
 
 
-def test_invalid_turns_are_marked_where_they_begin_to_fly() -> None:
+def test_invalid_turns_are_marked_at_the_ticks_that_they_answer() -> None:
     good = "<THINK>t</THINK><ACTIONS>[TAP]</ACTIONS>"
     track = Track(replied(good, "nonsense", good, ""))
-    assert [track.moment(tick).status for tick in range(1, 5)] == [Status.OK, Status.MALFORMED, Status.OK, Status.EMPTY]
-    assert track.invalid_ticks() == [2, 4]
+    assert [track.moment(tick).status for tick in range(4)] == [Status.OK, Status.MALFORMED, Status.OK, Status.EMPTY]
+    assert track.invalid_ticks() == [1, 3]
 
 
 def test_a_turn_of_several_ticks_keeps_its_thought() -> None:
@@ -83,7 +83,7 @@ def test_a_turn_of_several_ticks_keeps_its_thought() -> None:
     rollout.take("<THINK>first</THINK><ACTIONS>[TAP, NOOP, NOOP]</ACTIONS>")
     rollout.take("<THINK>second</THINK><ACTIONS>[NOOP, TAP]</ACTIONS>")
     track = Track(finish(rollout, Player(kind="model", name="m")))
-    assert [track.moment(tick).thought for tick in range(7)] == ["first"] * 4 + ["second"] * 3
+    assert [track.moment(tick).thought for tick in range(7)] == ["first"] * 3 + ["second"] * 4
     assert [track.moment(tick).tap for tick in range(7)] == [False, True, False, False, False, True, False]
 
 

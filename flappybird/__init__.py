@@ -12,13 +12,18 @@ from typing import Any
 from flappybird._version import __version__
 
 _HOME = {
+    "ConfigError": "flappybird.errors",
     "Course": "flappybird.world.course",
     "Episode": "flappybird.episodes.episode",
+    "EpisodeError": "flappybird.errors",
     "FlappyConfig": "flappybird.world.config",
+    "FlappyError": "flappybird.errors",
     "FlappyGame": "flappybird.world.game",
     "FlappyHarness": "flappybird.harness",
     "FlappyTaskEnv": "flappybird.taskset",
     "FlappyTaskset": "flappybird.taskset",
+    "GameOver": "flappybird.errors",
+    "MissingPart": "flappybird.errors",
     "Observation": "flappybird.world.observation",
     "Outcome": "flappybird.world.game",
     "Reason": "flappybird.world.game",
@@ -26,6 +31,7 @@ _HOME = {
     "Rules": "flappybird.protocol.rules",
     "State": "flappybird.world.game",
     "Status": "flappybird.protocol.reply",
+    "TooMuchWork": "flappybird.errors",
     "load_episode": "flappybird.episodes.episode",
     "make_policy": "flappybird.players.policies",
     "read_reply": "flappybird.protocol.reply",

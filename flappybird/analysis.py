@@ -7,10 +7,10 @@ nothing is estimated. How it is shown is the report's business.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from flappybird.episodes.episode import Episode, Replay, replay
+from flappybird.system.memory import remembered
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Course
 from flappybird.world.game import Outcome, Reason, State, move
@@ -18,6 +18,9 @@ from flappybird.world.solver import Survival
 
 LOOK_AHEAD = 2_000
 """Where the tick limit is further away than this, surviving means so many ticks past the end of the episode."""
+
+REMEMBERED = 64_000_000
+"""How much memory the survivable states of courses may take between one episode and the next; bytes."""
 
 DOOMED = -1
 """The margin of a state in which nothing can save the bird any more."""
@@ -117,7 +120,7 @@ def analyse(episode: Episode, played: Replay | None = None) -> Analysis:
     )
 
 
-@lru_cache(maxsize=64)
+@remembered(REMEMBERED)
 def survivable(config: FlappyConfig, seed: int, limit: int) -> Survival:
     """Return the states of a course that survive to tick `limit`, or to the furthest tick that any bird can reach."""
     course = Course(config, seed)

@@ -22,7 +22,7 @@ from flappybird.episodes.arguments import Settings
 from flappybird.episodes.episode import MAX_BYTES, Episode, Player
 from flappybird.episodes.rewards import finish
 from flappybird.episodes.rollout import Rollout
-from flappybird.errors import ConfigError, EpisodeError, missing_api, printable
+from flappybird.errors import ConfigError, EpisodeError, printable
 from flappybird.messages import content, require_renderer
 from flappybird.protocol.observe import has_picture
 from flappybird.protocol.reply import Status, list_actions, read_reply
@@ -30,6 +30,8 @@ from flappybird.protocol.rules import MAX_TURNS, first_kept
 from flappybird.report import FOLDER
 from flappybird.runs import error_of, run_of_outputs
 from flappybird.system.files import read_json, write_bytes
+from flappybird.system.install import missing_api
+from flappybird.system.loopback import spare_loopback
 from flappybird.world.game import Reason
 
 try:
@@ -41,7 +43,7 @@ try:
     vf.MultiTurnEnv, vf.XMLParser, vf.Rubric  # noqa: B018 - touched, so that a release without them is told here
 except (ImportError, AttributeError):
     raise missing_api(
-        "load_environment needs the classic API of verifiers", "has none", "pip install 'flappybird[classic]' brings 0.3"
+        "load_environment needs the classic API of verifiers, of releases below 0.4", "has none", "classic"
     ) from None
 
 KEY = "flappybird"
@@ -81,6 +83,7 @@ def load_environment(
     except ConfigError as error:
         raise _refused(error) from None
     require_renderer(checked.rules)
+    spare_loopback()
     if checked.report is None and _under_vf_eval():
         # vf-eval saves below this folder where it exists: made now, runs and reports lie together from the first run on.
         FOLDER.parent.mkdir(parents=True, exist_ok=True)

@@ -30,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     from flappybird._version import __version__
 
     parser = Parser(prog="flappybird", description="Flappy Bird as a world for language models.")
-    parser.add_argument("--version", action="version", version=f"flappybird {__version__}")
+    parser.add_argument("--version", action="version", version=f"flappybird {__version__} ({Path(__file__).parent})")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_baselines(commands)
     _add_cost(commands)
@@ -158,8 +158,9 @@ def _play(args: argparse.Namespace) -> int:
     check_tps(args.tps, "--tps")
     config, rules = parse_config(args.config), Rules(max_turns=args.max_turns)
     if args.policy is None:
-        from render.play import play
+        from flappybird.system.install import sibling
 
+        play = sibling("render.play", "the window needs pygame", "render").play
         print(play(config, args.seed, rules, args.tps, args.save).told())
         return 0
 
@@ -201,13 +202,20 @@ def _add_serve(commands: Any) -> None:
     serve.add_argument("--latency", type=float, default=0.0, metavar="SECONDS", help="how long each answer takes")
     serve.add_argument("--malformed", type=float, default=0.0, metavar="SHARE", help="share of answers that are spoilt")
     serve.add_argument("--seed", type=int, default=None, help="make `random` and spoilt answers repeatable")
+    serve.add_argument(
+        "--reply",
+        metavar="MODULE:FUNCTION",
+        help="a function that answers instead: gets a list of conversations, returns replies",
+    )
     serve.set_defaults(command=_serve)
 
 
 def _serve(args: argparse.Namespace) -> int:
-    from flappybird.server import Options, serve
+    from flappybird.server import serve
+    from flappybird.server.answers import Options, load_function
 
-    serve(args.host, args.port, Options(args.latency, args.malformed, args.seed))
+    options = Options(args.latency, args.malformed, args.seed)
+    serve(args.host, args.port, options, load_function(args.reply) if args.reply else None)
     return 0
 
 

@@ -21,6 +21,7 @@ from flappybird.protocol.prompt import prompt_of
 from flappybird.protocol.reply import write_reply
 from flappybird.protocol.rules import first_kept
 from flappybird.runs import Run
+from flappybird.system.install import missing
 
 TOKENIZER = "o200k_base"
 """The encoding that is counted in: that of OpenAI's models since GPT-4o. Others differ by some 10 to 20 %, Qwen's and Llama's
@@ -93,7 +94,7 @@ def tokenizer() -> Callable[[str], int]:
     try:
         encoding = import_module("bpe_openai").get_encoding(TOKENIZER)
     except ImportError:
-        raise MissingPart(f"counting tokens in {TOKENIZER} needs bpe-openai: pip install 'flappybird[cost]'") from None
+        raise missing(f"counting tokens in {TOKENIZER} needs bpe-openai", "cost") from None
     return lambda text: len(encoding.encode_ordinary(text))
 
 

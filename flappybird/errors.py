@@ -38,17 +38,6 @@ class MissingPart(FlappyError, ImportError):
     """An optional dependency is not installed, or its release lacks what was asked for."""
 
 
-def missing_api(need: str, lacks: str, remedy: str) -> MissingPart:
-    """Return the error for an API that the installed release of verifiers does not have, or that is not installed at all."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        found = f"verifiers {version('verifiers')} {lacks}"
-    except PackageNotFoundError:
-        found = "verifiers is not installed"
-    return MissingPart(f"{need}, and {found}: {remedy}")
-
-
 def show(value: object, limit: int = 60) -> str:
     """Return `value` on one line, at most about `limit` characters long, for a message."""
     try:

@@ -13,8 +13,9 @@ import ssl
 from functools import lru_cache
 from typing import Any
 
-from flappybird.errors import missing_api
+from flappybird.errors import MissingPart
 from flappybird.protocol.rules import Rules, first_kept
+from flappybird.system.install import found_verifiers
 
 try:
     import httpx
@@ -22,7 +23,9 @@ try:
 
     vf.HarnessSession, vf.Interaction  # noqa: B018 - touched, so that a release without them is told here
 except (ImportError, AttributeError):
-    raise missing_api("the taskset needs v1 of verifiers", "has none of it", "pip install 'verifiers>=0.3' brings it") from None
+    raise MissingPart(
+        f"the taskset needs v1 of verifiers, release 0.3 or newer, and {found_verifiers('has none of it')}"
+    ) from None
 
 RETRIES = 5
 """How often a call that failed for a passing reason is made again."""

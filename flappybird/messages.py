@@ -8,13 +8,12 @@ from __future__ import annotations
 import base64
 import io
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 from flappybird.episodes.rollout import Rollout
-from flappybird.errors import MissingPart
 from flappybird.protocol.observe import SIZE, has_picture
 from flappybird.protocol.rules import Rules
+from flappybird.system.install import sibling
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Course
 
@@ -57,9 +56,5 @@ def _scene(config: FlappyConfig, seed: int) -> tuple[Any, Any, Any]:
 
 
 def _renderer() -> tuple[Any, Any]:
-    try:
-        return import_module("render.scene"), import_module("render.sdl").pygame
-    except ImportError as error:
-        if isinstance(error, MissingPart):
-            raise
-        raise MissingPart("observations with a picture need the renderer: pip install 'flappybird[render]'") from None
+    need = "observations with a picture need the renderer"
+    return sibling("render.scene", need, "render"), sibling("render.sdl", need, "render").pygame

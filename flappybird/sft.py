@@ -25,16 +25,14 @@ from flappybird.protocol.prompt import system_prompt
 from flappybird.protocol.reply import Status, read_reply, write_reply
 from flappybird.protocol.rules import Rules
 from flappybird.system.files import parse_json, replacing
+from flappybird.system.install import missing
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import MAX_SEED, TRAIN_SEEDS, Course, Physics
+from flappybird.world.course import TRAINING_SEEDS, VALIDATION_SEEDS, Course, Physics
 from flappybird.world.game import FlappyGame, Reason, State, move
 from flappybird.world.levels import level
 from flappybird.world.observation import Observation
 from flappybird.world.solver import Survival
 from flappybird.world.units import from_text, to_text
-
-VALIDATION_SEEDS = 2**52
-"""Validation plays the seeds from here on, training those from `settings.TRAIN_SEEDS` up to here."""
 
 TRIES = 20
 """Games that are tried for each one asked for: a policy that crashes more often than that demonstrates nothing."""
@@ -56,7 +54,7 @@ class Plan(NamedTuple):
     levels: tuple[str, ...] = ("card",)
     """Played in turn, game by game."""
     seed: int = 0
-    """Game i of the training part has the seed `TRAIN_SEEDS` + `seed` + i."""
+    """Game i of the training part has the seed `TRAINING_SEEDS[seed + i]`."""
     max_turns: int = 300
     ticks_per_turn: int = 1
     perturbed: float = 0.0
@@ -104,9 +102,9 @@ def write(plan: Plan, output: Path, numbers: Path | None = None) -> str:
     """
     plan.check()
     held_out = round(plan.games * plan.validation)
-    parts = [(output, TRAIN_SEEDS + plan.seed, plan.games - held_out)]
+    parts = [(output, TRAINING_SEEDS[plan.seed], plan.games - held_out)]
     if held_out:
-        parts.append((output.with_name(f"{output.stem}.validation{output.suffix}"), VALIDATION_SEEDS + plan.seed, held_out))
+        parts.append((output.with_name(f"{output.stem}.validation{output.suffix}"), VALIDATION_SEEDS[plan.seed], held_out))
     told, flown = [], []
     with ExitStack() as files, tqdm(total=plan.games, unit="game", disable=None, leave=False) as progress:
         for path, first, count in parts:
@@ -148,7 +146,7 @@ def demonstrations(plan: Plan, validation: bool = False) -> Iterator[Demonstrati
     """Yield the games of a plan: the training part, or the one kept apart. Raises as `write` does."""
     plan.check()
     held_out = round(plan.games * plan.validation)
-    first = (VALIDATION_SEEDS if validation else TRAIN_SEEDS) + plan.seed
+    first = (VALIDATION_SEEDS if validation else TRAINING_SEEDS)[plan.seed]
     yield from _games(plan, first, held_out if validation else plan.games - held_out)
 
 
@@ -317,8 +315,8 @@ def problems(line: str | dict[str, Any]) -> list[str]:
     except (KeyError, TypeError, ConfigError) as error:
         raise EpisodeError(f"not a line of demonstrations: {show(str(error))}") from None
     found = []
-    if not TRAIN_SEEDS <= game.seed <= MAX_SEED:
-        found.append(f"seed {game.seed} is one of evaluation")
+    if game.seed not in TRAINING_SEEDS and game.seed not in VALIDATION_SEEDS:
+        found.append(f"seed {game.seed} is not one of training or validation")
     if roles != ["system", *["user", "assistant"] * (len(words) // 2)]:
         return [*found, f"roles are {show(roles)}"]
     if words[0] != system_prompt(config, rules.ticks_per_turn):
@@ -386,7 +384,7 @@ def save_numbers(games: list[Demonstration], path: Path) -> None:
     try:
         from flappybird.gymnasium_env import FlappyBirdEnv
     except MissingPart:
-        raise MissingPart("--numbers needs gymnasium: pip install 'flappybird[gymnasium]'") from None
+        raise missing("--numbers needs gymnasium", "gymnasium") from None
     observations, rewards = [], []
     for demonstration in games:
         env = FlappyBirdEnv(difficulty=demonstration.level, max_turns=None)

@@ -26,11 +26,13 @@ from flappybird.episodes.arguments import ARGUMENTS, Settings
 from flappybird.episodes.episode import Episode, Player, from_dict
 from flappybird.episodes.rewards import finish
 from flappybird.episodes.rollout import Rollout
-from flappybird.errors import missing_api
+from flappybird.errors import MissingPart
 from flappybird.messages import content, require_renderer
 from flappybird.protocol.observe import has_picture
 from flappybird.protocol.prompt import prompt_of, read_config, read_ticks
 from flappybird.protocol.rules import MAX_TURNS, ObservationKind, Rules
+from flappybird.system.install import found_verifiers
+from flappybird.system.loopback import spare_loopback
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Course
 from flappybird.world.game import Reason
@@ -41,7 +43,9 @@ try:
 
     vf.HarnessSession, vf.Interaction  # noqa: B018 - touched, so that a release without them is told here
 except (ImportError, AttributeError):
-    raise missing_api("the taskset needs v1 of verifiers", "has none of it", "pip install 'verifiers>=0.3' brings it") from None
+    raise MissingPart(
+        f"the taskset needs v1 of verifiers, release 0.3 or newer, and {found_verifiers('has none of it')}"
+    ) from None
 
 
 # --- which games are played ---------------------------------------------------------------------------------------
@@ -175,6 +179,7 @@ class FlappyTaskset(vf.Taskset[FlappyTask, FlappyTasksetConfig]):  # type: ignor
         super().__init__(config)
         self.settings = config.settings()
         require_renderer(self.settings.rules)
+        spare_loopback()  # the harness asks a server in this process, which asks the model
         self.count: int | None = config.num_examples if config.split == "eval" else None
         self.INFINITE = self.count is None
 

@@ -1,4 +1,4 @@
-"""The commands that README tells people to type."""
+"""The commands that README and docs/ tell people to type."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import shlex
 from tests.conftest import ROOT
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {"README.md": TEXT} | {
+    f"docs/{path.name}": path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))
+}
+"""Every page by its path."""
 
 
 def commands() -> list[str]:
-    """Every command in README's bash blocks, one line each."""
+    """Every command in the bash blocks of all pages, one line each, in the order of the pages."""
     found = []
-    for block in re.findall(r"```bash\n(.*?)```", TEXT, re.DOTALL):
+    for block in re.findall(r"```bash\n(.*?)```", "\n".join(PAGES.values()), re.DOTALL):
         lines = re.sub(r" *\\\n *", " ", block)
         # A quoted argument may go over several lines.
         while lines.strip():
@@ -33,12 +37,12 @@ def commands() -> list[str]:
 
 
 def words(command: str) -> list[str]:
-    """The words of a README command, without `uv run`, which the tests are under already."""
+    """The words of a command, without `uv run`, which the tests are under already."""
     split = shlex.split(command, comments=True)
     return split[2:] if split[:2] == ["uv", "run"] else split
 
 
 def command(beginning: str) -> list[str]:
-    """The words of the one README command that begins so."""
+    """The words of the one command that begins so."""
     (found,) = [line for line in commands() if line.startswith(beginning)]
     return words(found)

@@ -15,9 +15,9 @@ from flappybird.protocol.prompt import system_prompt
 from flappybird.protocol.rules import Rules
 from flappybird.server import DEFAULT_PORT
 from flappybird.world.config import FlappyConfig
-from tests import readme
+from tests import docs, readme
 from tests.conftest import ROOT, play, run_command
-from tests.readme import TEXT
+from tests.readme import PAGES, TEXT
 from tests.test_vf_eval import endpoints
 
 # Which test runs which command. A command without one fails `test_every_command_is_run_by_a_test`.
@@ -111,15 +111,26 @@ def test_the_v1_command_plays_the_same_games(policy_server, tmp_path):
 
 
 def test_the_python_examples_run(capsys):
-    examples = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    assert len(examples) == 2
-    for example in examples:
-        exec(compile(example, "README.md", "exec"), {})
+    examples = [(name, code) for name, page in PAGES.items() for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL)]
+    assert {name for name, _ in examples} >= {"README.md", "docs/engines.md"}
+    for name, code in examples:
+        exec(compile(code, name, "exec"), {})
     assert "outcome=" in capsys.readouterr().out
 
 
 def test_the_prompt_shown_is_the_prompt():
-    assert system_prompt(FlappyConfig()) in TEXT
+    assert system_prompt(FlappyConfig()) in PAGES["docs/prompt.md"]
+
+
+def test_the_list_of_public_names_is_what_the_package_says():
+    pytest.importorskip("gymnasium")
+    assert PAGES["docs/api.md"] == docs.api(), "python -m tests.docs writes it anew"
+
+
+def test_every_link_between_pages_leads_somewhere():
+    for name, page in PAGES.items():
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page):
+            assert ((ROOT / name).parent / link).exists(), f"{name} links to {link}"
 
 
 def test_the_tables_name_every_field_and_argument_with_its_default():

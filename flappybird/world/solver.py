@@ -8,6 +8,7 @@ tick along it can be answered by a TAP that is.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from math import gcd
@@ -54,6 +55,8 @@ class Survival:
         # Bit i of a set stands for y = (i + base) * grid.
         self._base = -(-physics.low // self._grid)
         self._tapped = self._solve()
+        self.size = sum(map(sys.getsizeof, self._tapped)) + sys.getsizeof(bands) + 8 * len(bands)
+        """About how much memory this takes; bytes."""
 
     @classmethod
     def of(cls, course: Course, last: int) -> Survival:
@@ -130,7 +133,7 @@ def affordable(physics: Physics, ticks: int, grid: int = 0, *, most: int = MAX_W
     return through <= most and kept <= bits
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)  # up to 400 kB each
 def _falls(physics: Physics, ticks: int) -> list[int]:
     """Velocities 0, 1, … ticks after a TAP, up to where a bird has crossed the whole world or the ticks end."""
     y, velocity = top, _ = move(0, 0, True, physics.jump, physics.gravity)

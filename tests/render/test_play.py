@@ -243,7 +243,7 @@ def test_F03_a_game_that_nobody_plays_goes_on_waiting() -> None:
 
 def test_B02_playing_makes_no_noise(tmp_path: Path) -> None:
     code = (
-        "from flappybird.config import FlappyConfig\n"
+        "from flappybird.world.config import FlappyConfig\n"
         "from render.play import play\n"
         "from render.sdl import pygame\n"
         "shown = []\n"
@@ -337,7 +337,7 @@ def test_a_policy_plays_where_pygame_is_not_installed(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 1
-    assert "pip install 'flappybird[render]'" in done.stderr
+    assert "the extra [render] brings it" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

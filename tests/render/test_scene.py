@@ -227,8 +227,8 @@ def test_B01_drawing_needs_no_display_and_leaves_the_environment_as_it_was(tmp_p
         "import os, sys, flappybird\n"
         "assert 'pygame' not in sys.modules\n"
         "before = dict(os.environ)\n"
-        "from flappybird.course import Course\n"
-        "from flappybird.config import FlappyConfig\n"
+        "from flappybird.world.course import Course\n"
+        "from flappybird.world.config import FlappyConfig\n"
         "from render.scene import Scene, Moment\n"
         "from render.sdl import pygame\n"
         "Scene(Course(FlappyConfig(), 1)).draw(Moment())\n"
@@ -263,8 +263,8 @@ def test_B06_drawing_works_in_threads_and_after_a_fork(crash: Episode) -> None:
 
     code = (
         "import os, signal, sys, time\n"
-        "from flappybird.course import Course\n"
-        "from flappybird.config import FlappyConfig\n"
+        "from flappybird.world.course import Course\n"
+        "from flappybird.world.config import FlappyConfig\n"
         "from render.scene import Scene, Moment\n"
         "scene = Scene(Course(FlappyConfig(), 1))\n"
         "one = scene.draw(Moment())\n"

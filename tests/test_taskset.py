@@ -320,7 +320,7 @@ def test_validation_finds_a_prompt_that_lies_and_a_course_that_nobody_can_fly():
     with pytest.raises(ValueError, match="the system prompt states"):
         asyncio.run(liar.validate(None))
     narrow = {"easy_gap_height": 0.5, "base_gap_height": 0.5, "gap_center_offset": 8.0, "pipe_width": 9.0}
-    (task,) = first(load(max_turns=200, config_overrides=narrow), 1)
+    (task,) = first(load(max_turns=200, config_overrides=narrow, allow_impossible=True), 1)
     with pytest.raises(ValueError, match="no bird can live 200 ticks"):
         asyncio.run(task.validate(None))
 

@@ -105,12 +105,12 @@ def read_reply(text: Any, reasoning: Any = None, *, cut: bool = False, ticks: in
 
 def _is_nothing(rest: str) -> bool:
     """Whether what stands outside of all blocks is only space and code fences; more than a page of it is not."""
-    return len(rest) <= LONG and not _visible(_FENCES.sub("", _INVISIBLE.sub("", rest)))
+    return len(rest) <= LONG and not _visible(_FENCES.sub("", rest))
 
 
 def _visible(text: str) -> str:
     """Return `text` without the space around it and without what nobody sees."""
-    return _INVISIBLE.sub("", text).strip()
+    return (text if text.isascii() else _INVISIBLE.sub("", text)).strip()
 
 
 def said_and_thought(content: Any, reasoning: Any = None) -> tuple[str, str]:
@@ -158,6 +158,8 @@ def _thinking(part: Any) -> str:
 def _native_reasoning(text: str) -> tuple[str, str]:
     """Split off a `<think>` block that a reasoning model begins with, as its server would: (reasoning, the rest)."""
     opening, closing = _NATIVE
+    if closing not in text:
+        return "", text
     start = _BEGINNING.match(text)
     begins = start.end() if start else 0
     ends = text.find(closing, begins)

@@ -66,4 +66,4 @@ def test_every_library_that_the_tests_import_is_declared_or_theirs():
 
 def test_every_library_that_is_declared_is_imported():
     used = {name for folder in OURS for module in imported(folder) for name in distributions(module)}
-    assert used >= DECLARED
+    assert used | {"pyarrow"} >= DECLARED  # pandas asks for it by name as it writes Parquet

@@ -14,6 +14,7 @@ import pytest
 from flappybird import load_environment
 from flappybird.errors import ConfigError
 from flappybird.runs import check, load_run
+from flappybird.runs.resume import refuse_to_mix
 from tests import readme
 from tests.conftest import run_command, scripted, turn_of
 
@@ -140,7 +141,7 @@ def test_D10_a_server_that_fails_is_told_as_an_error_and_resume_refuses_to_mix(t
         assert "cannot resume" in refused.stderr
         assert "Traceback" not in refused.stderr
         with pytest.raises(ConfigError, match=r"cannot resume .*temperature = None, not 0\.9"):
-            load_environment()._refuse_to_mix(folder, {"temperature": 0.9})
+            refuse_to_mix(folder, load_environment().settings, {}, {"temperature": 0.9})
         assert len(load_run(folder).rows) == 2
 
         # With the same, it plays exactly what is missing.

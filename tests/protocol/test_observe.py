@@ -24,7 +24,7 @@ def test_a_trail_tells_taps_from_the_velocities_alone():
         states = replay(episode).states
         listed = observe.trail(states, Physics.of(episode.config))
         taps = [tick.split(",")[1] for tick in listed[len("trail:[(") : -2].split("),(")]
-        asked = [action for turn in episode.turns for action in turn.actions]
+        asked = ["TAP" if tap else "NOOP" for turn in episode.turns for tap in turn.taps]
         assert taps == asked[: len(taps)]
 
 

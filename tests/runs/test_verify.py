@@ -72,8 +72,7 @@ UNSEEN = [
     r"info\.turns\.\d+\.(prompt_tokens|completion_tokens|seconds)(=|!)",
     r"completion\.\d+\.(content|reasoning_content)=0$",  # a word more, where it changes nothing of how the reply is read
     r"error(=|!)",  # found by the averages, see below
-    r"info\.rules\.\w+!",  # a rule that is left out has its default
-    r"info\.config\.\w+!",
+    r"info\.(rules|config)\.\w+(!|=3)$",  # what is left out, or null, is the default
 ]
 """What nothing in a row can tell; a reason each where the name does not say it."""
 
@@ -164,12 +163,12 @@ UNSEEN_V1 = [
     r"(traces\.0\.)?(id|env|run|version|verifiers|agent|tools|calls|mm_token|request_|response_|extra_usage|is_completed|timing)",
     r"(traces\.0\.)?task\.(type|key|hash)",
     r"(traces\.0\.)?task\.data\.(name|prompt|network|artifacts|timeout|resources)",
-    r"(traces\.0\.)?task\.data\.(config|rules)\.\w+!",  # what is left out has its default
+    r"(traces\.0\.)?task\.data\.(config|rules)\.\w+(!|=3)$",  # what is left out, or null, is the default
     r"ok",  # of the whole episode, whose traces say it too
     r"errors",
     r"traces\.0\.nodes\.\d+\.(timestamp|token_ids|mask|is_content|logprobs|sampled(=0|=1|!)$)",
     r"traces\.0\.info\.episode\.(player|origin|turns\.\d+\.(prompt_tokens|completion_tokens|seconds))",
-    r"traces\.0\.info\.episode\.(config|rules)\.\w+!",
+    r"traces\.0\.info\.episode\.(config|rules)\.\w+(!|=3)$",
     r"traces\.0\.errors",  # the words of an error, and none where there was none
     r"traces\.0\.info\.(ending(!|=2)|turn_rewards!)",  # a run of an older release has none
     r"traces\.0\.info\.episode(!|\.(version|physics)!)",

@@ -33,13 +33,13 @@ def imported(folder: str) -> dict[str, set[str]]:
             names = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module:
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [node.module]
             elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "import_module":
                 names = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
             for name in names:
                 top = name.partition(".")[0]
-                if top not in sys.stdlib_module_names and top not in (*OURS, "tests"):
+                if top not in sys.stdlib_module_names and top not in (*OURS, "examples", "tests"):
                     found.setdefault(top, set()).add(str(path.relative_to(ROOT)))
     return found
 
@@ -49,7 +49,7 @@ def distributions(module: str) -> set[str]:
     return {name.lower().replace("_", "-") for name in metadata.packages_distributions().get(module, [module])}
 
 
-@pytest.mark.parametrize("folder", OURS)
+@pytest.mark.parametrize("folder", [*OURS, "examples"])
 def test_every_library_that_is_imported_is_declared(folder):
     undeclared = {module: files for module, files in imported(folder).items() if not distributions(module) & DECLARED}
     assert undeclared == {}
@@ -65,5 +65,5 @@ def test_every_library_that_the_tests_import_is_declared_or_theirs():
 
 
 def test_every_library_that_is_declared_is_imported():
-    used = {name for folder in OURS for module in imported(folder) for name in distributions(module)}
+    used = {name for folder in (*OURS, "examples") for module in imported(folder) for name in distributions(module)}
     assert used | {"pyarrow"} >= DECLARED  # pandas asks for it by name as it writes Parquet

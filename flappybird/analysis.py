@@ -85,11 +85,8 @@ def analyse(episode: Episode, played: Replay | None = None) -> Analysis:
     """Return the analysis of `episode`; `played` is its replay, where there already is one."""
     played = played or replay(episode)
     states, course, outcome = played.states, played.course, played.outcome
-    crashed = outcome is not None and outcome.reason.crashed
-    alive = states[:-1] if crashed else states
-    jump = course.physics.jump
-    # After a TAP the velocity is the jump impulse, and never else: without one it only falls.
-    taps = [state.velocity == jump for state in states[1:]]
+    taps = played.taps
+    alive = states[:-1] if played.crashed else states
 
     limit = min(episode.rules.max_turns, len(states) - 1 + LOOK_AHEAD)
     survival = survivable(course.config, course.seed, limit)
@@ -115,7 +112,7 @@ def analyse(episode: Episode, played: Replay | None = None) -> Analysis:
         margins=margins,
         forced=forced,
         blunder=blunder,
-        death=_death(course, outcome, states) if outcome is not None and crashed else None,
+        death=_death(course, outcome, states) if outcome is not None and played.crashed else None,
     )
 
 

@@ -170,7 +170,7 @@ def test_D12_every_kind_of_reply_has_its_status_and_never_breaks_the_rollout(sai
     assert row["error"] is None
     (rebuilt_row,) = rebuilt([row]).rows
     turns = rebuilt_row.episode.turns
-    assert [(turn.status.value, turn.actions) for turn in turns] == [(status, [action])] * 2
+    assert [(turn.status.value, turn.taps) for turn in turns] == [(status, (action == "TAP",))] * 2
     assert row["metrics"]["invalid_actions"] == 2 * (status != "ok")
     assert check(rebuilt_row) == []
     if isinstance(said, dict) and said.get("reasoning_content"):

@@ -273,7 +273,7 @@ def test_D11_rollouts_at_once_are_the_rollouts_one_by_one(policy_server):
             return await asyncio.gather(*(env.run_slot(slot, context, gate) for slot in slots))
 
     def flown(episodes: list[Any]) -> list[Any]:
-        return [[turn.actions for turn in taskset.episode_of(episode.traces[0]).turns] for episode in episodes]
+        return [[turn.taps for turn in taskset.episode_of(episode.traces[0]).turns] for episode in episodes]
 
     together, alone = flown(asyncio.run(run(6))), flown(asyncio.run(run(1)))
     assert together == alone

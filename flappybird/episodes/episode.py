@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationError
 
 from flappybird.episodes.rollout import Rollout
 from flappybird.errors import ConfigError, EpisodeError, GameOver, show
-from flappybird.protocol.reply import Status, read_reply
+from flappybird.protocol.observe import observe
+from flappybird.protocol.reply import Reply, Status, read_reply
 from flappybird.protocol.rules import Rules
 from flappybird.system.files import read_json, write_text
 from flappybird.world.config import FlappyConfig, one_line
 from flappybird.world.course import MAX_SEED, Course
-from flappybird.world.game import Outcome, Reason, State
+from flappybird.world.game import Outcome, Reason, State, look, passed_by
 
 FORMAT: Final = "flappybird-episode"
 VERSION: Final = 1
@@ -73,7 +76,21 @@ Natural = Annotated[int, Field(ge=0, le=2**53)]
 Amount = Annotated[float, Field(ge=0)]
 
 
-Action = Literal["TAP", "NOOP"]
+def _from_words(value: Any) -> Any:
+    if not isinstance(value, list):
+        raise ValueError("must be a list of TAP and NOOP")
+    for word in value:
+        if word not in ("TAP", "NOOP"):
+            raise ValueError(f"{show(word)} must be TAP or NOOP")
+    return tuple(word == "TAP" for word in value)
+
+
+def words(taps: Iterable[bool]) -> list[str]:
+    """Return actions as files spell them: `TAP` and `NOOP`."""
+    return ["TAP" if tap else "NOOP" for tap in taps]
+
+
+Taps = Annotated[tuple[bool, ...], BeforeValidator(_from_words), PlainSerializer(words)]
 
 
 class _Part(BaseModel):
@@ -94,8 +111,8 @@ class Turn(_Part):
 
     tick: Natural
     """Tick of the observation that was answered."""
-    actions: list[Action]
-    """What the bird was to do, one entry per tick of the turn."""
+    taps: Taps = Field(alias="actions")
+    """What the bird was to do, one entry per tick of the turn, True for TAP; a list of `TAP` and `NOOP` in files."""
     status: Status = Field(strict=False)
     reply: Text | None = None
     """The raw reply; None where a key was pressed."""
@@ -112,15 +129,38 @@ class Turn(_Part):
     seconds: Amount | None = None
     """How long the reply took."""
 
-    @property
-    def tap(self) -> bool:
-        """Whether the first tick of the turn was to be a TAP."""
-        return self.actions[:1] == ["TAP"]
+    @classmethod
+    def of(cls, fields: Mapping[str, Any], read: Reply | None = None) -> Self:
+        """Return the turn with these fields; `read` is its reply as it was read, where that has been done."""
+        turn = cls(**fields)
+        if read is not None:
+            vars(turn)["read"] = read  # where `cached_property` keeps it
+        return turn
+
+    @cached_property
+    def read(self) -> Reply | None:
+        """The reply as the referee reads it, once; None where a key was pressed."""
+        if self.reply is None:
+            return None
+        return read_reply(self.reply, self.reasoning, cut=self.cut, ticks=len(self.taps))
 
     @property
     def thought(self) -> str:
         """The reasoning, from its own field and from THINK."""
-        return read_reply(self.reply, self.reasoning, cut=self.cut).thought if self.reply is not None else ""
+        return self.read.thought if self.read else ""
+
+    @property
+    def format(self) -> float:
+        """The format score of the reply; 0.0 where nothing was written."""
+        return self.read.format if self.read else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the turn as plain JSON values; what is not known is left out."""
+        known = {name: value for name, default in _UNKNOWN.items() if (value := getattr(self, name)) != default}
+        return {"tick": self.tick, "actions": words(self.taps), "status": self.status.value} | known
+
+
+_UNKNOWN = {name: field.default for name, field in Turn.model_fields.items() if not field.is_required()}
 
 
 class Ending(_Part):
@@ -159,12 +199,10 @@ class Episode(_Part):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the episode as plain JSON values; what is not known is left out."""
-        data = self.model_dump(exclude_none=True)
-        data["turns"] = [
-            {"tick": turn.tick, "actions": turn.actions, "status": turn.status.value}
-            | {name: value for name, value in turn if name not in ("tick", "actions", "status") and value != _UNKNOWN[name]}
-            for turn in self.turns
-        ]
+        data = self.model_dump(exclude_none=True, exclude={"turns"})
+        origin = data.pop("origin")
+        outcome = data.pop("outcome")
+        data |= {"turns": [turn.to_dict() for turn in self.turns], "outcome": outcome, "origin": origin}
         data["outcome"]["reason"] = self.outcome.reason.value
         return data
 
@@ -175,9 +213,6 @@ class Episode(_Part):
         head = json.dumps(data, allow_nan=False, indent=1)
         lines = ",\n  ".join(json.dumps(turn, allow_nan=False) for turn in turns)
         return f'{head[:-2]},\n "turns": [{chr(10) + "  " if turns else ""}{lines}]\n}}\n'
-
-
-_UNKNOWN = {name: field.default for name, field in Turn.model_fields.items()}
 
 
 def from_dict(data: Any, name: str = "episode") -> Episode:
@@ -200,9 +235,9 @@ def from_dict(data: Any, name: str = "episode") -> Episode:
         line = one_line(error) if isinstance(error, ValidationError) else str(error)
         raise EpisodeError(f"{name}: {line}") from None
     for turn in episode.turns:
-        if len(turn.actions) != episode.rules.ticks_per_turn:
+        if len(turn.taps) != episode.rules.ticks_per_turn:
             raise EpisodeError(
-                f"{name}: the turn at tick {turn.tick} has {len(turn.actions)} actions, must have {episode.rules.ticks_per_turn}"
+                f"{name}: the turn at tick {turn.tick} has {len(turn.taps)} actions, must have {episode.rules.ticks_per_turn}"
             )
     return episode
 
@@ -222,37 +257,65 @@ def save(episode: Episode, path: str | Path) -> None:
 
 
 class Replay(NamedTuple):
-    """An episode, played again."""
+    """An episode, played again. Made once, it carries what checking, scoring, explaining and showing the episode need."""
 
     states: list[State]
     """The state at tick 0, 1, …: one more than ticks were flown. Units, see `game.State`."""
     turn_at: list[int]
     """For tick t, the index of the turn during which the tick that follows state t was flown; as long as ticks were flown."""
+    taps: list[bool]
+    """What was flown in each tick, late and missing actions included; entry t leads from state t to state t + 1."""
     outcome: Outcome | None
     """How the game ended; None where the turns stop before it does (aborted, error)."""
     course: Course
     used: int
     """Turns that were flown; those after the end are left over."""
 
+    @property
+    def crashed(self) -> bool:
+        """Whether the bird died."""
+        return self.outcome is not None and self.outcome.reason.crashed
+
+    @property
+    def pipes_passed(self) -> int:
+        """Pipes passed in the end."""
+        return passed_by(self.course, self.states[-1].tick, self.crashed)
+
+    def starts(self) -> list[int]:
+        """Return the tick at which each turn that was flown began."""
+        # A turn flies one tick at the least.
+        return [tick for tick, turn in enumerate(self.turn_at) if tick == 0 or self.turn_at[tick - 1] != turn]
+
 
 def replay(episode: Episode) -> Replay:
     """Play `episode` again from its seed, config, rules and actions."""
     rollout = Rollout(episode.config, episode.seed, episode.rules)
-    states, turn_at, used = [rollout.game.state], [], 0
+    states, turn_at, taps, used = [rollout.game.state], [], [], 0
     for index, turn in enumerate(episode.turns):
         try:
             fly(rollout, turn)
         except GameOver:
             break
         states += rollout.trail[1:]
-        turn_at += [index] * (len(rollout.trail) - 1)
+        taps += rollout.flown
+        turn_at += [index] * len(rollout.flown)
         used += 1
-    return Replay(states, turn_at, rollout.outcome, rollout.game.course, used)
+    return Replay(states, turn_at, taps, rollout.outcome, rollout.game.course, used)
 
 
 def fly(rollout: Rollout, turn: Turn) -> None:
     """Fly `turn`, as it was written down, in `rollout`."""
-    rollout.fly([action == "TAP" for action in turn.actions], turn.status, waited=turn.waited)
+    rollout.fly(turn.taps, turn.status, waited=turn.waited)
+
+
+def observations(episode: Episode, replayed: Replay) -> Iterator[str]:
+    """Yield the text that a model was shown before each turn that was flown, to the byte; `replayed` is the episode's replay."""
+    before = 0
+    for start in replayed.starts():
+        state = replayed.states[start]
+        seen = look(replayed.course, state, replayed.course.passed(state.tick))
+        yield observe(seen, episode.rules, episode.config, replayed.states[before : start + 1])
+        before = start
 
 
 def summary_line(episode: Episode) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flappybird.episodes.episode import Ending, Episode, Player, Turn, replay
+from flappybird.episodes.episode import Ending, Episode, Player, Replay, Turn, replay
 from flappybird.episodes.rollout import Rollout
-from flappybird.protocol.reply import Status, read_reply
-from flappybird.protocol.rules import Rules
+from flappybird.protocol.reply import Status
 from flappybird.world.game import Outcome, Reason
 
 WEIGHTS = {"pipes_passed": 2.0, "survival_score": 0.2, "format": 0.2}
@@ -17,6 +16,11 @@ WEIGHTS = {"pipes_passed": 2.0, "survival_score": 0.2, "format": 0.2}
 SURVIVAL_BASE = 1.0
 SURVIVAL_RAMP = 0.005
 SURVIVAL_RAMP_TICKS = 80
+
+
+def survived(tick: int) -> float:
+    """Return what a tick that the bird survives adds to the survival score; `tick` is counted from 1."""
+    return SURVIVAL_BASE * (1 + SURVIVAL_RAMP * min(tick, SURVIVAL_RAMP_TICKS))
 
 
 def survival(ticks: int) -> float:
@@ -43,7 +47,7 @@ def survival_score(episode: Episode) -> float:
 
 def format_score(episode: Episode) -> float:
     """Mean over the turns of `Reply.format`; 0.0 where nothing was written."""
-    return _format(episode.turns, episode.rules)
+    return _format(episode.turns)
 
 
 def reward(episode: Episode) -> float:
@@ -51,18 +55,17 @@ def reward(episode: Episode) -> float:
     return _reward(pipes_passed(episode), survival_score(episode), format_score(episode))
 
 
-def turn_rewards(episode: Episode) -> list[float]:
+def turn_rewards(episode: Episode, replayed: Replay | None = None) -> list[float]:
     """Return what each turn added to the reward: pipes passed and ticks survived while it flew, and its share of the format.
 
-    They add up to `reward`. A turn that crashes gets nothing for the tick of the crash.
+    They add up to `reward`. A turn that crashes gets nothing for the tick of the crash. `replayed` is the episode's replay,
+    where there already is one.
     """
-    turns, flown = episode.turns, replay(episode)
-    shares = [WEIGHTS["format"] * _turn_format(turn, episode.rules) / len(turns) for turn in turns]
-    crashed = flown.outcome is not None and flown.outcome.reason.crashed
-    for tick, turn in enumerate(flown.turn_at[:-1] if crashed else flown.turn_at, start=1):
+    turns, flown = episode.turns, replayed or replay(episode)
+    shares = [WEIGHTS["format"] * turn.format / len(turns) for turn in turns]
+    for tick, turn in enumerate(flown.turn_at[:-1] if flown.crashed else flown.turn_at, start=1):
         passed = flown.course.passed(tick) - flown.course.passed(tick - 1)
-        lived = SURVIVAL_BASE * (1 + SURVIVAL_RAMP * min(tick, SURVIVAL_RAMP_TICKS))
-        shares[turn] += WEIGHTS["pipes_passed"] * passed + WEIGHTS["survival_score"] * lived
+        shares[turn] += WEIGHTS["pipes_passed"] * passed + WEIGHTS["survival_score"] * survived(tick)
     return shares
 
 
@@ -103,42 +106,33 @@ ALL_METRICS = (pipes_passed, survival_score, done, *METRICS)
 """Every metric of a rollout beside its reward."""
 
 
-def scores(turns: Sequence[Turn], rules: Rules, outcome: Outcome, pipes: int) -> dict[str, Any]:
-    """Return the scores of an `Ending`, from how the game went."""
-    survived, formatted = _survival(outcome.reason, outcome.tick), _format(turns, rules)
+def scores(outcome: Outcome, pipes: int, formatted: float) -> dict[str, float]:
+    """Return the scores of a game that ended like this with `pipes` passed; `formatted` is its mean format score."""
+    lived = _survival(outcome.reason, outcome.tick)
     return {
         "pipes_passed": pipes,
-        "survival_score": survived,
+        "survival_score": lived,
         "format": formatted,
-        "reward": _reward(pipes, survived, formatted),
+        "reward": _reward(pipes, lived, formatted),
     }
 
 
-def scored(episode: Episode) -> Ending:
-    """Return the ending of `episode` with its scores filled in from its turns."""
-    ending = episode.outcome
-    outcome = Outcome(ending.reason, ending.ticks, ending.pipe)
-    return ending.model_copy(update=scores(episode.turns, episode.rules, outcome, ending.pipes_passed))
+def ending(turns: Sequence[Turn], outcome: Outcome, pipes: int, error: str | None = None) -> Ending:
+    """Return how an episode of these turns ended, with its scores; `pipes` were passed, `error` is what broke."""
+    scored: dict[str, Any] = scores(outcome, pipes, _format(turns))
+    return Ending(reason=outcome.reason, ticks=outcome.tick, pipe=outcome.pipe, **scored, error=error)
 
 
 def _survival(reason: Reason, ticks: int) -> float:
     return survival(ticks - 1 if reason.crashed else ticks)
 
 
-def _format(turns: Sequence[Turn], rules: Rules) -> float:
-    if not turns:
-        return 0.0
-    return sum(_turn_format(turn, rules) for turn in turns) / len(turns)
+def _format(turns: Sequence[Turn]) -> float:
+    return sum(turn.format for turn in turns) / len(turns) if turns else 0.0
 
 
-def _turn_format(turn: Turn, rules: Rules) -> float:
-    if turn.reply is None:
-        return 0.0
-    return read_reply(turn.reply, turn.reasoning, cut=turn.cut, ticks=rules.ticks_per_turn).format
-
-
-def _reward(pipes: float, survived: float, formatted: float) -> float:
-    return WEIGHTS["pipes_passed"] * pipes + WEIGHTS["survival_score"] * survived + WEIGHTS["format"] * formatted
+def _reward(pipes: float, lived: float, formatted: float) -> float:
+    return WEIGHTS["pipes_passed"] * pipes + WEIGHTS["survival_score"] * lived + WEIGHTS["format"] * formatted
 
 
 def finish(rollout: Rollout, player: Player, *, origin: dict[str, Any] | None = None, error: str | None = None) -> Episode:
@@ -147,23 +141,13 @@ def finish(rollout: Rollout, player: Player, *, origin: dict[str, Any] | None = 
         rollout.end(Reason.ABORTED if error is None else Reason.ERROR)
     outcome = rollout.outcome
     assert outcome is not None
-    turns = [Turn(**turn) for turn in rollout.turns]
-    episode = Episode(
+    turns = [Turn.of(turn, rollout.read.get(index)) for index, turn in enumerate(rollout.turns)]
+    return Episode(
         seed=rollout.game.seed,
         config=rollout.game.config,
         rules=rollout.rules,
         player=player,
         turns=turns,
-        outcome=Ending(
-            reason=outcome.reason,
-            ticks=outcome.tick,
-            pipe=outcome.pipe,
-            pipes_passed=rollout.game.score,
-            survival_score=0.0,
-            format=0.0,
-            reward=0.0,
-            error=error,
-        ),
+        outcome=ending(turns, outcome, rollout.game.score, error),
         origin=origin or {},
     )
-    return episode.model_copy(update={"outcome": scored(episode)})

@@ -53,6 +53,10 @@ class Rollout:
         )
         self.trail: list[State] = [State(*state) for state in record.get("trail", ())] or [self.game.state]
         """Every state since the last observation, the first and the last included."""
+        self.flown: list[bool] = []
+        """What was flown in the ticks between them, late and missing actions included."""
+        self.read: dict[int, Reply] = {}
+        """Replies as they were read, by turn: those that this object has taken itself."""
         if record["ended"]:
             self.game.outcome = self.outcome
 
@@ -92,6 +96,7 @@ class Rollout:
         reply = read_reply(text, reasoning, cut=cut, ticks=self.rules.ticks_per_turn)
         said = {"reply": content_text(text), "reasoning": content_text(reasoning), "cut": cut, "ignored": reply.ignored}
         self._turn(reply.actions, reply.status, waited, **said, **facts)
+        self.read[len(self.turns) - 1] = reply
         return reply
 
     def fly(self, taps: Sequence[bool], status: Status = Status.OK, *, waited: int = 0, **facts: Any) -> None:
@@ -110,7 +115,7 @@ class Rollout:
         turn.update((name, value) for name, value in (*facts.items(), ("waited", waited)) if value or name == "reply")
         self.turns.append(turn)
 
-        self.trail = [self.game.state]
+        self.trail, self.flown = [self.game.state], []
         for tap in chain(repeat(False, waited), taps):
             self._tick(tap)
             if self.game.outcome is not None:
@@ -129,7 +134,9 @@ class Rollout:
         # With latency, an action waits in line behind those that have not landed yet.
         pending = self.record["pending"]
         pending.append(tap)
-        self.game.step(pending.pop(0))
+        landed = pending.pop(0)
+        self.game.step(landed)
+        self.flown.append(landed)
         self.trail.append(self.game.state)
 
     def _write_outcome(self, outcome: Outcome) -> None:

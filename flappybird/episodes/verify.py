@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from flappybird.episodes import rewards
-from flappybird.episodes.episode import Episode, fly
-from flappybird.episodes.rollout import Rollout
+from flappybird.episodes.episode import Ending, Episode, Replay, replay, words
 from flappybird.errors import show
-from flappybird.protocol.reply import read_reply
 from flappybird.world.game import Outcome, Reason
 
 CUT_SHORT = (Reason.ABORTED, Reason.CONTEXT, Reason.ERROR)
@@ -29,37 +27,47 @@ class Difference(NamedTuple):
         return f"tick {self.tick}: {self.where} is {show(self.stored)}, replay gives {show(self.replayed)}"
 
 
-def verify(episode: Episode) -> list[Difference]:
-    """Compare everything that `episode` claims with its replay; return what differs, in the order of the ticks."""
-    found: list[Difference] = []
-    rollout = Rollout(episode.config, episode.seed, episode.rules)
-    for index, turn in enumerate(episode.turns):
-        tick = rollout.game.tick
-        if rollout.outcome is not None:
-            found.append(Difference(f"turns[{index}]", tick, "a turn", f"the game had ended: {rollout.outcome}"))
-            break
-        claims: list[tuple[str, Any, Any]] = [("tick", turn.tick, tick)]
-        if turn.reply is not None:
-            reply = read_reply(turn.reply, turn.reasoning, cut=turn.cut, ticks=episode.rules.ticks_per_turn)
-            claims += [
-                ("status", turn.status.value, reply.status.value),
-                ("actions", turn.actions, ["TAP" if tap else "NOOP" for tap in reply.actions]),
-                ("ignored", turn.ignored, reply.ignored),
-            ]
-        found += [Difference(f"turns[{index}].{name}", tick, stored, given) for name, stored, given in claims if stored != given]
-        fly(rollout, turn)
+def verify(episode: Episode, replayed: Replay | None = None) -> list[Difference]:
+    """Compare everything that `episode` claims with its replay; return what differs, in the order of the ticks.
 
-    claimed = episode.outcome
-    if rollout.outcome is None and claimed.reason in CUT_SHORT:
-        rollout.end(claimed.reason)
-    outcome, tick = rollout.outcome, rollout.game.tick
-    if outcome is None:
-        found.append(Difference("outcome.reason", tick, claimed.reason.value, "the game goes on"))
-        outcome = Outcome(claimed.reason, tick, claimed.pipe)
-    scores = rewards.scores(episode.turns, episode.rules, outcome, rollout.game.score)
-    given = {"reason": outcome.reason.value, "ticks": outcome.tick, "pipe": outcome.pipe, **scores}
-    for name, value in given.items():
-        stored = getattr(claimed, name)
+    `replayed` is the episode's replay, where there already is one.
+    """
+    flown = replayed or replay(episode)
+    found: list[Difference] = []
+    for index, (turn, tick) in enumerate(zip(episode.turns, flown.starts(), strict=False)):
+        claims: list[tuple[str, Any, Any]] = [("tick", turn.tick, tick)]
+        if turn.read is not None:
+            claims.append(("status", turn.status, turn.read.status))
+            claims.append(("actions", turn.taps, turn.read.actions))
+            claims.append(("ignored", turn.ignored, turn.read.ignored))
+        for name, stored, given in claims:
+            if stored != given:
+                found.append(Difference(f"turns[{index}].{name}", tick, *_in_words(name, stored, given)))
+    last = flown.states[-1].tick
+    if flown.used < len(episode.turns):
+        found.append(Difference(f"turns[{flown.used}]", last, "a turn", f"the game had ended: {flown.outcome}"))
+
+    if flown.outcome is None and episode.outcome.reason not in CUT_SHORT:
+        found.append(Difference("outcome.reason", last, episode.outcome.reason.value, "the game goes on"))
+    for name, value in true_ending(episode, flown):
+        stored = getattr(episode.outcome, name)
         if stored != value and not (isinstance(value, float) and abs(stored - value) < 1e-9):
-            found.append(Difference(f"outcome.{name}", tick, stored, value))
+            found.append(Difference(f"outcome.{name}", last, stored, value))
     return found
+
+
+def _in_words(name: str, stored: Any, given: Any) -> tuple[Any, Any]:
+    """Return two values as the file spells them."""
+    if name == "actions":
+        return words(stored), words(given)
+    return (stored.value, given.value) if name == "status" else (stored, given)
+
+
+def true_ending(episode: Episode, replayed: Replay) -> Ending:
+    """Return how `episode` ended and what it scored by its replay; where its turns stop before the game does, as it claims."""
+    claimed = episode.outcome
+    outcome = replayed.outcome
+    if outcome is None:
+        pipe = None if claimed.reason in CUT_SHORT else claimed.pipe
+        outcome = Outcome(claimed.reason, replayed.states[-1].tick, pipe)
+    return rewards.ending(episode.turns, outcome, replayed.pipes_passed, claimed.error)

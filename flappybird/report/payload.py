@@ -16,7 +16,6 @@ from typing import Any
 
 from flappybird.analysis import Blunder
 from flappybird.episodes.episode import Episode, Replay
-from flappybird.protocol.reply import read_reply
 from flappybird.report.data import Record, Records
 from flappybird.report.reference import Task
 from flappybird.world.config import FlappyConfig
@@ -81,9 +80,9 @@ def _body(record: Record, episode: Episode, played: Replay, ghost: dict[str, Any
         flown[index] += 1
     turns = []
     for turn, ticks in zip(episode.turns, flown, strict=True):
-        entry: dict[str, Any] = {"ticks": ticks, "status": turn.status.value, "actions": _marks(a == "TAP" for a in turn.actions)}
-        if turn.reply is not None:
-            reply = read_reply(turn.reply, turn.reasoning, cut=turn.cut, ticks=episode.rules.ticks_per_turn)
+        entry: dict[str, Any] = {"ticks": ticks, "status": turn.status.value, "actions": _marks(turn.taps)}
+        reply = turn.read
+        if turn.reply is not None and reply is not None:
             start = turn.reply.find(reply.thought) if reply.thought else -1
             thought: Any = reply.thought
             if start >= 0:  # it stands in the reply: only where

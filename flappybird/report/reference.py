@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from flappybird.episodes.episode import Episode
-from flappybird.episodes.rewards import WEIGHTS, scores
+from flappybird.episodes.rewards import scores
 from flappybird.episodes.rollout import Rollout
 from flappybird.players.games import play
 from flappybird.players.policies import POLICIES, make_policy, plan
@@ -73,8 +73,7 @@ def _play(name: str, task: Task) -> Played:
     )
     assert game.outcome is not None
     # A policy's replies are always in the format, so they need not be written and read to be scored.
-    given = scores((), rules, game.outcome, game.score)
-    given.update(format=1.0, reward=given["reward"] + WEIGHTS["format"], ticks=game.outcome.tick, invalid_actions=0)
+    given = scores(game.outcome, game.score, 1.0) | {"ticks": game.outcome.tick, "invalid_actions": 0}
     return Played(game.outcome, {name: float(value) for name, value in given.items()})
 
 

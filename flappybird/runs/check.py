@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 from flappybird.episodes import rewards
-from flappybird.episodes.episode import Episode, Turn, fly
-from flappybird.episodes.rollout import Rollout
-from flappybird.episodes.verify import Difference, verify
+from flappybird.episodes.episode import Episode, Replay, Turn, observations, replay
+from flappybird.episodes.verify import Difference, true_ending, verify
 from flappybird.runs.run import Row
 
 
-def check(row: Row) -> list[Difference]:
+def check(row: Row, replayed: Replay | None = None) -> list[Difference]:
     """Compare all that `row` claims, its episode, its observations, its scores, with the replay; return what differs."""
     episode = row.episode
     if episode is None:
         return []
-    found = verify(episode)
-    rollout = Rollout(episode.config, episode.seed, episode.rules)
-    compared = True  # up to the first difference, of which the others follow
-    for index, turn in enumerate(episode.turns):
-        if rollout.outcome is not None:
-            break
-        if compared and (difference := _transcript_difference(row, index, turn, rollout)):
+    flown = replayed or replay(episode)
+    found = verify(episode, flown)
+    for index, (tick, given) in enumerate(zip(flown.starts(), observations(episode, flown), strict=True)):
+        if difference := _transcript_difference(row, index, episode.turns[index], tick, given):
             found.append(difference)
-            compared = False
-        fly(rollout, turn)
-    truth = _scores(episode, rollout)
+            break  # the others follow from the first
+    truth = _scores(episode, flown)
     for name, value in row.claims.items():
         if name in truth and abs(value - truth[name]) > 1e-9:
-            found.append(Difference(name, rollout.game.tick, value, truth[name]))
+            found.append(Difference(name, flown.states[-1].tick, value, truth[name]))
     return sorted(found, key=lambda difference: difference.tick)
 
 
-def _transcript_difference(row: Row, index: int, turn: Turn, rollout: Rollout) -> Difference | None:
-    """Return what is not, in the transcript of turn `index`, as `turn` and the replay have it."""
-    tick, seen, replies = rollout.game.tick, row.observations, row.replies
+def _transcript_difference(row: Row, index: int, turn: Turn, tick: int, given: str) -> Difference | None:
+    """Return what is not, in the transcript of turn `index`, as `turn` and the replay have it; `given` was to be read."""
+    seen, replies = row.observations, row.replies
     if seen is not None:
-        given = rollout.message()
         if index >= len(seen):
             return Difference(f"observation[{index}]", tick, "none", given)
         if seen[index] != given:
@@ -56,22 +50,9 @@ def _first_difference(stored: str, given: str) -> tuple[str, str]:
     return f"{len(old)} lines", f"{len(new)} lines"
 
 
-def _scores(episode: Episode, rollout: Rollout) -> dict[str, float]:
+def _scores(episode: Episode, replayed: Replay) -> dict[str, float]:
     """Return every score and metric of the episode as its replay gives it."""
-    claimed = episode.outcome
-    if rollout.outcome is None:
-        rollout.end(claimed.reason)
-    outcome = rollout.outcome
-    assert outcome is not None
-    ending = claimed.model_copy(
-        update={
-            "reason": outcome.reason,
-            "ticks": outcome.tick,
-            "pipe": outcome.pipe,
-            **rewards.scores(episode.turns, episode.rules, outcome, rollout.game.score),
-        }
-    )
-    true = episode.model_copy(update={"outcome": ending})
+    true = episode.model_copy(update={"outcome": true_ending(episode, replayed)})
     scores = {function.__name__: function(true) for function in (rewards.reward, *rewards.ALL_METRICS)}
     return scores | {
         "flappy_reward_func": scores["pipes_passed"],

@@ -173,8 +173,7 @@ class FlappyGame:
     @property
     def score(self) -> int:
         """Pipes passed. In the tick of a crash none is."""
-        crashed = self.outcome is not None and self.outcome.reason.crashed
-        return self.course.passed(self.tick - 1 if crashed else self.tick)
+        return passed_by(self.course, self.tick, self.terminated)
 
     @property
     def terminated(self) -> bool:
@@ -188,17 +187,7 @@ class FlappyGame:
 
     def observation(self) -> Observation:
         """Return what a player sees now; `str()` of it is the text that a model reads."""
-        course, physics, score = self.course, self.course.physics, self.score
-        return Observation(
-            tick=self.tick,
-            y=self._y,
-            x=physics.bird_x,
-            velocity=self._velocity,
-            gap_height=course.gap(score).height,
-            radius=physics.radius,
-            pipes=tuple((pipe.x, pipe.gap_y) for pipe in course.visible(self.tick)),
-            score=score,
-        )
+        return look(self.course, self.state, self.score)
 
     def __repr__(self) -> str:
         ended = f", outcome={str(self.outcome)!r}" if self.outcome else ""
@@ -206,6 +195,26 @@ class FlappyGame:
             f"FlappyGame(seed={self.seed}, tick={self.tick}, y={to_text(self._y)}, "
             f"velocity={to_text(self._velocity)}, score={self.score}{ended})"
         )
+
+
+def passed_by(course: Course, tick: int, crashed: bool) -> int:
+    """Return how many pipes a bird has passed by `tick`; in the tick of a crash it passes none."""
+    return course.passed(tick - 1 if crashed else tick)
+
+
+def look(course: Course, state: State, score: int) -> Observation:
+    """Return what a player sees of `course` in `state`, having passed `score` pipes."""
+    physics = course.physics
+    return Observation(
+        tick=state.tick,
+        y=state.y,
+        x=physics.bird_x,
+        velocity=state.velocity,
+        gap_height=physics.gap_height(score),
+        radius=physics.radius,
+        pipes=tuple((pipe.x, pipe.gap_y) for pipe in course.visible(state.tick)),
+        score=score,
+    )
 
 
 def crash(course: Course, tick: int, y: int) -> Outcome:

@@ -115,8 +115,8 @@ def test_a_trail_tells_taps_from_the_velocities_alone():
         episode = play(policy, seed, ticks_per_turn=5, max_turns=100)
         states = replay(episode).states
         listed = observe.trail(states, Physics.of(episode.config))
-        taps = [tick.split(",")[1] for tick in listed[len("trail:[(") : -2].split("),(")]
-        asked = [action for turn in episode.turns for action in turn.actions]
+        taps = [tick.split(",")[1] == "TAP" for tick in listed[len("trail:[(") : -2].split("),(")]
+        asked = [tap for turn in episode.turns for tap in turn.taps]
         assert taps == asked[: len(taps)]
 
 

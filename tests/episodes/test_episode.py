@@ -6,12 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flappybird.episodes import episode as episodes
-from flappybird.episodes.episode import Episode, Player, from_dict, load, replay, save
+from flappybird.episodes import rewards
+from flappybird.episodes import rollout as rollouts
+from flappybird.episodes.episode import Episode, Player, from_dict, load, observations, replay, save
 from flappybird.episodes.rewards import finish
 from flappybird.episodes.rollout import Rollout
 from flappybird.episodes.verify import verify
 from flappybird.errors import EpisodeError, GameOver
-from flappybird.protocol.reply import Status
+from flappybird.protocol.reply import Status, read_reply
 from flappybird.protocol.rules import Rules
 from flappybird.world.config import FlappyConfig
 from flappybird.world.game import FlappyGame, Reason, State
@@ -64,7 +66,7 @@ def test_any_episode_is_saved_loaded_replayed_and_verified(config, seed, rules, 
     assert again.states == states
     assert len(again.turn_at) == len(states) - 1
     assert again.used == len(episode.turns)
-    assert all(len(turn.actions) == rules.ticks_per_turn for turn in episode.turns)
+    assert all(len(turn.taps) == rules.ticks_per_turn for turn in episode.turns)
 
 
 def test_load_of_save_is_the_episode(tmp_path):
@@ -88,7 +90,7 @@ def test_replies_that_fail_fly_as_no_op_and_keep_what_was_said():
         rollout.take(text, cut=cut)
     episode = finish(rollout, MODEL)
     assert [turn.status for turn in episode.turns] == [Status.MALFORMED, Status.TRUNCATED, Status.EMPTY, Status.OK]
-    assert [turn.actions for turn in episode.turns] == [["NOOP"], ["NOOP"], ["NOOP"], ["TAP"]]
+    assert [turn.taps for turn in episode.turns] == [(False,), (False,), (False,), (True,)]
     assert [turn.reply for turn in episode.turns] == ["what?", "so then", "", "<ACTIONS>[TAP]</ACTIONS>"]
     assert episode.outcome.reason is Reason.TICK_LIMIT
     assert rollout.game.state == State(4, -18_000 + 16_000, 16_000)
@@ -141,6 +143,61 @@ def test_an_episode_that_was_left_is_marked_as_aborted_or_as_an_error():
     broken = finish(Rollout(FlappyConfig(), 1, Rules(), dict(rollout.record)), MODEL, error="server down")
     assert (broken.outcome.reason, broken.outcome.error) == (Reason.ERROR, "server down")
     assert verify(aborted) == verify(broken) == []
+
+
+RULES = [
+    {},
+    {"ticks_per_turn": 4},
+    {"latency_ticks": 3},
+    {"realtime": 30.0},
+    {"observation": "signed"},
+    {"observation": "ascii", "ticks_per_turn": 7},
+    {"observation": "image", "realtime": 10.0, "latency_ticks": 2},
+]
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+@given(
+    seed=st.integers(0, 50),
+    replies=st.lists(st.tuples(st.sampled_from(["[TAP]", "[]", "[TAP, NOOP]", "what?"]), st.integers(0, 9)), max_size=60),
+)
+def test_a_replay_gives_each_observation_to_the_byte_and_each_action_flown(rules, seed, replies):
+    rollout = Rollout(FlappyConfig(), seed, Rules(**rules))
+    shown, flown = [], []
+    for reply, waited in replies:
+        if rollout.outcome is None:
+            shown.append(rollout.message())
+            rollout.take(f"<ACTIONS>{reply}</ACTIONS>", waited=waited if rollout.rules.realtime else 0)
+            flown += rollout.flown
+    episode = finish(rollout, MODEL)
+    replayed = replay(from_dict(episode.to_dict()))
+    assert list(observations(episode, replayed)) == shown
+    assert replayed.taps == flown
+    assert replayed.used == len(shown)
+    assert verify(episode, replayed) == verify(episode) == []
+    again = FlappyGame(FlappyConfig(), seed)
+    for tap, state in zip(replayed.taps, replayed.states[1:], strict=True):
+        again.step(tap)
+        assert again.state == state
+    assert replayed.pipes_passed == again.score == episode.outcome.pipes_passed
+
+
+def test_a_reply_is_read_once_however_often_its_episode_is_scored_checked_and_shown(monkeypatch):
+    read = []
+    monkeypatch.setattr(rollouts, "read_reply", lambda *said, **known: read.append(said) or read_reply(*said, **known))
+    monkeypatch.setattr(episodes, "read_reply", lambda *said, **known: read.append(said) or read_reply(*said, **known))
+    episode = play("planner", 7, max_turns=20)
+    for _ in range(2):
+        assert verify(episode) == []
+        assert rewards.format_score(episode) == 1.0
+        assert len([turn.thought for turn in episode.turns if turn.thought]) == 20
+    assert len(read) == 20
+    loaded = from_dict(episode.to_dict())
+    for _ in range(2):
+        assert verify(loaded) == []
+        assert rewards.reward(loaded) == rewards.reward(episode)
+    assert len(read) == 40
+    assert loaded == episode
 
 
 CHANGES = [

@@ -89,13 +89,12 @@ def test_surviving_longer_never_scores_less_than_crashing(said, seed):
         if rollout.outcome is None:
             # The same turns, had this tick been the crash.
             crash = finish(Rollout(FlappyConfig(), seed, Rules(), _copy(rollout.record)), MODEL)
-            score = rewards.scores(
-                crash.turns, crash.rules, Outcome(Reason.FLOOR, crash.outcome.ticks), crash.outcome.pipes_passed
+            claimed = crash.outcome
+            score, alive = (
+                rewards.ending(crash.turns, Outcome(reason, claimed.ticks), claimed.pipes_passed)
+                for reason in (Reason.FLOOR, Reason.ABORTED)
             )
-            alive = rewards.scores(
-                crash.turns, crash.rules, Outcome(Reason.ABORTED, crash.outcome.ticks), crash.outcome.pipes_passed
-            )
-            assert alive["reward"] > score["reward"]
+            assert alive.reward > score.reward
 
 
 def _copy(record):

@@ -7,17 +7,20 @@ nothing is estimated. How it is shown is the report's business.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from flappybird.episodes.episode import Episode, Replay, replay
+from flappybird.system.memory import remembered
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Course
-from flappybird.world.game import Outcome, Reason, State
+from flappybird.world.game import Outcome, Reason, State, move
 from flappybird.world.solver import Survival
 
 LOOK_AHEAD = 2_000
 """Where the tick limit is further away than this, surviving means so many ticks past the end of the episode."""
+
+REMEMBERED = 64_000_000
+"""How much memory the survivable states of courses may take between one episode and the next; bytes."""
 
 DOOMED = -1
 """The margin of a state in which nothing can save the bird any more."""
@@ -116,7 +119,7 @@ def analyse(episode: Episode, played: Replay | None = None) -> Analysis:
     )
 
 
-@lru_cache(maxsize=64)
+@remembered(REMEMBERED)
 def survivable(config: FlappyConfig, seed: int, limit: int) -> Survival:
     """Return the states of a course that survive to tick `limit`, or to the furthest tick that any bird can reach."""
     course = Course(config, seed)
@@ -142,8 +145,7 @@ def margin(survival: Survival, state: State) -> int:
         tick += 1
         if survival.lands(tick, y + jump):
             found = waited
-        velocity += gravity
-        y += velocity
+        y, velocity = move(y, velocity, False, jump, gravity)
         if not survival.inside(tick, y):
             return found
     return survival.last - state.tick
@@ -158,13 +160,11 @@ def rescue(survival: Survival, course: Course, state: State) -> tuple[bool, ...]
     half_hop = physics.jump**2 // (-4 * physics.gravity)
     taps = []
     while state.tick < survival.last:
-        tick, y, velocity = state
-        falls = y + velocity + physics.gravity
         hold = survival.keeps(state, False)
-        tap = survival.keeps(state, True) and (not hold or falls < course.gap(course.passed(tick)).y - half_hop)
+        middle = course.gap(course.passed(state.tick)).y
+        tap = survival.keeps(state, True) and (not hold or state.then(False, physics).y < middle - half_hop)
         taps.append(tap)
-        velocity = physics.jump if tap else velocity + physics.gravity
-        state = State(tick + 1, y + velocity, velocity)
+        state = state.then(tap, physics)
     return tuple(taps)
 
 

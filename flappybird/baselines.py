@@ -27,7 +27,7 @@ from flappybird.players.games import play
 from flappybird.players.policies import POLICIES
 from flappybird.runs import load_run
 from flappybird.system.signals import held, out_of_reach_of_ctrl_c
-from flappybird.world.course import TRAIN_SEEDS
+from flappybird.world.course import EVALUATION_SEEDS
 from flappybird.world.game import Outcome, Reason, check_ticks
 from flappybird.world.levels import LEVELS, level
 
@@ -118,8 +118,9 @@ def baselines(
     for name in policies:
         if name not in POLICIES:
             raise ConfigError(unknown_name(name, POLICIES, "a policy"))
-    if games < 1 or not 0 <= seed <= TRAIN_SEEDS - games:
-        raise ConfigError(f"-n = {games}, --seed = {seed}: must be at least one game, on seeds from 0 to {TRAIN_SEEDS - 1}")
+    if games < 1 or seed not in EVALUATION_SEEDS or seed + games - 1 not in EVALUATION_SEEDS:
+        last = EVALUATION_SEEDS[-1]
+        raise ConfigError(f"-n = {games}, --seed = {seed}: must be at least one game, on seeds from 0 to {last}")
     check_ticks(max_turns, "--max-turns")
     if jobs is not None and jobs < 1:
         raise ConfigError(f"--jobs = {jobs}: must be at least 1")

@@ -1,24 +1,36 @@
-"""Many games at once, on arrays: bit for bit the trajectories of `FlappyGame`.
+"""Many games at once: bit for bit the trajectories of `FlappyGame`, at the speed of C.
 
-The bird's flight is three array operations. Everything else (pipes entering, leaving and being passed) happens at ticks
-that are known beforehand, so it is done for those few games only whose event is due. The pipes come from the same
-course as everywhere; what this module leaves to others is words, rewards and files.
+`_step` below is `FlappyGame.step` once more, for N games and with what a learner wants of each: observation, reward, ends.
+It is plain Python; numba compiles it when the first batch is made, together with the very functions that move a single bird
+and draw a single course. What this module leaves to others is words and files.
 """
 
 from __future__ import annotations
 
+import os
+import stat
+import tempfile
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from flappybird.errors import ConfigError, GameOver, show
+from flappybird.errors import ConfigError, GameOver, MissingPart, show
+from flappybird.system.install import missing
+from flappybird.world import course, game, units
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import MAX_SEED, Course, Physics, check_seed, course_key, draw
-from flappybird.world.game import FlappyGame, Outcome, Reason, State, check_ticks, crash
+from flappybird.world.course import MAX_SEED, MAX_TICK, SEED_RANGES, Course, Physics, check_seed, course_key, draw, mix64
+from flappybird.world.game import FlappyGame, Outcome, Reason, State, check_ticks, crash, move
 from flappybird.world.observation import Observation
 from flappybird.world.units import UNITS
+
+try:
+    import numpy as np
+    from numpy.typing import NDArray
+except ImportError:
+    raise missing("many games at once need numpy", "gymnasium") from None
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -29,7 +41,276 @@ FEATURES = ("birdY", "velY", "x1", "gapY1", "gapHeight1", "x2", "gapY2", "gapHei
 after it. x is the distance from the bird to the pipe's centre, negative once the centre is behind the bird. A pipe that is
 not on screen yet stands where pipes appear, with its gap at 0."""
 
-_NEVER = np.iinfo(np.int64).max
+
+# --- the loop: plain Python that numba compiles -------------------------------------------------------------------
+
+GAME = np.dtype(
+    [
+        ("seed", np.int64),
+        ("tick", np.int64),
+        ("score", np.int64),  # also the number of the next pipe
+        ("until", np.int64),  # the tick in which the band changes
+        ("low", np.int32),  # where a living bird can be
+        ("high", np.int32),
+        ("y", np.int32),
+        ("velocity", np.int32),
+        ("gap_y1", np.int32),  # of the next pipe
+        ("gap_height1", np.int32),
+        ("gap_y2", np.int32),  # of the one after it
+        ("gap_height2", np.int32),
+    ]
+)
+"""One game, in units and ticks; 64 bytes, which is one line of a processor's cache."""
+
+_NONE = np.zeros(0, np.int64)
+_STARTS, _STOPS = np.array([(seeds.start, seeds.stop) for seeds in SEED_RANGES]).T.copy()
+
+_PLAYING, _TERMINATED, _TRUNCATED = 0, 1, 2
+
+_spawn_tick, _gap_y, _gap_height = Physics.spawn_tick, Physics.gap_y, Physics.gap_height
+
+
+class Seen(NamedTuple):
+    """What a step or a reset leaves behind of N games; new arrays each time."""
+
+    terminated: Bools
+    truncated: Bools
+    scored: Bools
+    rewards: NDArray[np.float64]
+    seeds: Ints
+    ticks: Ints
+    scores: Ints
+    numbers: Floats
+
+    @classmethod
+    def of(cls, games: int) -> Seen:
+        """Return arrays to be filled."""
+        made: Callable[..., Any] = np.empty
+        return cls(
+            made(games, np.bool_),
+            made(games, np.bool_),
+            made(games, np.bool_),
+            made(games, np.float64),
+            made(games, np.int64),
+            made(games, np.int64),
+            made(games, np.int64),
+            made((games, len(FEATURES)), np.float32),
+        )
+
+
+def _step(games: Any, ends: Any, taps: Any, worlds: Any, max_ticks: int, seeds: Any, pay: Any, pipe_pay: float, seen: Any) -> int:
+    """Play one tick of every game, fill `seen`, and return how many games have ended.
+
+    Games that had ended before begin anew, in turn on the courses `seeds`; where there are none they stand still. Nothing
+    happens where a tap is neither 0 nor 1: -1 is returned.
+    """
+    for index in range(len(games)):
+        if taps[index] != 0 and taps[index] != 1:
+            return -1
+    physics = worlds[0]
+    ended = begun = 0
+    for index in range(len(games)):
+        game = games[index]
+        seen.scored[index] = False
+        seen.rewards[index] = 0.0
+        if ends[index] == _PLAYING:
+            # The bird flaps or falls, and moves.
+            game.y, game.velocity = move(game.y, game.velocity, taps[index], physics.jump, physics.gravity)
+
+            # Pipes move, leave, appear: the clock is all there is to move.
+            game.tick += 1
+            if game.tick == game.until:
+                _look_ahead(game, physics)
+
+            # It lives within its band, up to the tick limit, and scores what it passes.
+            if not game.low <= game.y <= game.high:
+                ends[index] = _TERMINATED
+            else:
+                if game.tick == max_ticks:
+                    ends[index] = _TRUNCATED
+                seen.rewards[index] = pay[min(game.tick, len(pay)) - 1]
+                if game.tick == _spawn_tick(physics, game.score) + physics.pass_age:
+                    game.score += 1
+                    seen.scored[index] = True
+                    seen.rewards[index] += pipe_pay
+                    _next_gaps(game, physics)
+        elif len(seeds) > 0:
+            ends[index] = _PLAYING
+            _begin(game, seeds[begun], physics)
+            begun += 1
+        ended += ends[index] != _PLAYING
+        _show(game, ends[index], physics, index, seen)
+    return ended
+
+
+def _reset(games: Any, ends: Any, which: Any, worlds: Any, seeds: Any, seen: Any) -> int:
+    """Begin the games `which` anew on the courses `seeds`, fill `seen`, and return how many games have ended."""
+    physics = worlds[0]
+    for place in range(len(which)):
+        ends[which[place]] = _PLAYING
+        _begin(games[which[place]], seeds[place], physics)
+    ended = 0
+    for index in range(len(games)):
+        seen.scored[index] = False
+        seen.rewards[index] = 0.0
+        ended += ends[index] != _PLAYING
+        _show(games[index], ends[index], physics, index, seen)
+    return ended
+
+
+def _begin(game: Any, seed: int, physics: Any) -> None:
+    game.seed, game.tick, game.y, game.velocity, game.score = seed, 0, 0, 0, 0
+    _look_ahead(game, physics)
+    _next_gaps(game, physics)
+
+
+def _look_ahead(game: Any, physics: Any) -> None:
+    """Note the band of this tick and the next tick in which it changes; see `Course.band`."""
+    low, high = physics.low, physics.high
+    number = game.score  # pipes that have been passed do not touch the bird
+    age = game.tick - _spawn_tick(physics, number)
+    leaves = MAX_TICK
+    while age >= physics.enter_age:
+        if age <= physics.leave_age:
+            middle, height = _gap(game.seed, number, physics)
+            room = height // 2 - physics.radius
+            low, high = max(low, middle - room), min(high, middle + room)
+            leaves = min(leaves, physics.leave_age + 1 - age)
+        number += 1
+        age -= physics.interval
+    game.low, game.high, game.until = low, high, game.tick + min(leaves, physics.enter_age - age)
+
+
+def _next_gaps(game: Any, physics: Any) -> None:
+    game.gap_y1, game.gap_height1 = _gap(game.seed, game.score, physics)
+    game.gap_y2, game.gap_height2 = _gap(game.seed, game.score + 1, physics)
+
+
+def _gap(seed: int, number: int, physics: Any) -> tuple[int, int]:
+    # All unsigned: beside a signed number numba would go on in floating point.
+    drawn = draw(course_key(np.uint64(seed)), np.uint64(number), np.uint64(physics.gap_choices))  # type: ignore[arg-type]
+    return _gap_y(physics, np.int64(drawn)), _gap_height(physics, number)  # type: ignore[arg-type]
+
+
+def _show(game: Any, end: int, physics: Any, index: int, seen: Any) -> None:
+    """Fill place `index` of `seen`; what belongs to the step alone is filled by it."""
+    seen.terminated[index] = end == _TERMINATED
+    seen.truncated[index] = end == _TRUNCATED
+    seen.seeds[index] = game.seed
+    seen.ticks[index] = game.tick
+    seen.scores[index] = game.score
+    away = physics.world_w - physics.bird_x
+    age = game.tick - _spawn_tick(physics, game.score)
+    later = age - physics.interval
+    numbers = seen.numbers[index]
+    numbers[0] = game.y / UNITS
+    numbers[1] = game.velocity / UNITS
+    numbers[2] = (away - max(age, 0) * physics.speed) / UNITS
+    numbers[3] = game.gap_y1 / UNITS if age >= 0 else 0.0
+    numbers[4] = game.gap_height1 / UNITS
+    numbers[5] = (away - max(later, 0) * physics.speed) / UNITS
+    numbers[6] = game.gap_y2 / UNITS if later >= 0 else 0.0
+    numbers[7] = game.gap_height2 / UNITS
+
+
+# --- compiling it -------------------------------------------------------------------------------------------------
+
+_SHARED = (move, mix64, course_key, draw, _spawn_tick, _gap_y, _gap_height, _gap, _next_gaps, _look_ahead, _begin, _show)
+"""What the loops call, in an order in which each calls only what stands before it."""
+
+_SOURCES = (course.__file__, game.__file__, units.__file__, __file__)
+"""The files that compiled code depends on."""
+
+_one_at_a_time = threading.Lock()
+
+
+class _Loops(NamedTuple):
+    step: Any
+    reset: Any
+
+
+@lru_cache(maxsize=1)
+def _compiled() -> _Loops:
+    """Return the loops, compiled; the machine code is kept on disk for the next process.
+
+    Raises:
+        MissingPart: numba is not installed, or does not work with the numpy that is.
+    """
+    try:
+        import numba
+        from numba.extending import register_jitable
+    except ModuleNotFoundError as error:
+        raise missing(f"many games at once need {error.name}", "gymnasium") from None
+    except ImportError as error:
+        raise MissingPart(f"many games at once need numba, which cannot be loaded: {error}") from None
+    for rule in _SHARED:
+        register_jitable(rule)
+    loops = _Loops(numba.njit(_step), numba.njit(_reset))
+    # numba keys its cache on the file of the loop alone and would run old rules after an edit of the others. So the folder
+    # is named after all of them; numba looks its name up while caching is enabled, and only then.
+    with _one_at_a_time:
+        users = numba.config.CACHE_DIR
+        folder = cache_folder(users)
+        if folder is not None:
+            try:
+                numba.config.CACHE_DIR = str(folder)
+                for loop in loops:
+                    loop.enable_caching()
+            finally:
+                numba.config.CACHE_DIR = users
+    return loops
+
+
+def cache_folder(users: str = "") -> Path | None:
+    """Return the folder for machine code compiled from these very sources; None where none can be written.
+
+    It lies in the user's `NUMBA_CACHE_DIR`, else beside this file, else in the user's cache, else in the temporary folder.
+    """
+    try:
+        sources = b"".join(sha256(Path(source).read_bytes()).digest() for source in _SOURCES)
+    except OSError:
+        return None  # a package without sources
+    name = f"flappybird-{sha256(sources).hexdigest()[:16]}"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    for base in (users, os.path.join(os.path.dirname(__file__), "__pycache__"), home):
+        if base and (folder := _writable(Path(base) / name)):
+            return folder
+    # What lies there is run: in a folder that others can write to, it must be ours alone.
+    private = Path(tempfile.gettempdir()) / f"flappybird-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
+    return _writable(private / name) if _ours_alone(private) else None
+
+
+def _writable(folder: Path) -> Path | None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return None
+    return folder
+
+
+def _ours_alone(folder: Path) -> bool:
+    """Whether `folder`, made if it is not there, is a folder that belongs to this user and that no one else can write to."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return False
+    if not hasattr(os, "getuid"):
+        return stat.S_ISDIR(found.st_mode)  # each user has a temporary folder of their own
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
+# --- what is used of it -------------------------------------------------------------------------------------------
+
+
+class Pay(NamedTuple):
+    """What a bird earns."""
+
+    ticks: tuple[float, ...] = (0.0,)
+    """For living through tick 1, 2, …; the last one for all that follow."""
+    pipe: float = 0.0
+    """For passing a pipe."""
 
 
 class FlappyBatch:
@@ -47,9 +328,11 @@ class FlappyBatch:
         max_ticks: every game is truncated after this many ticks; None for no limit.
         autoreset: whether ended games begin anew by themselves: with True on the course seed + N, with a function on
             what it makes of the seeds of those games.
+        pay: what `rewards` counts; None for nothing.
 
     Raises:
         ConfigError: seeds or limit are no such numbers.
+        MissingPart: numba is not installed.
     """
 
     def __init__(
@@ -58,71 +341,43 @@ class FlappyBatch:
         seeds: Sequence[int] | NDArray[Any] = (0,),
         *,
         max_ticks: int | None = None,
-        autoreset: bool | Callable[[Ints], Ints] = False,
+        autoreset: bool | Callable[[Ints], Any] = False,
+        pay: Pay | None = None,
     ) -> None:
         self.config = config or FlappyConfig()
-        self.physics = physics = Physics.of(self.config)
+        self.physics = Physics.of(self.config)
         self.max_ticks = check_ticks(max_ticks, "max_ticks")
         self.autoreset = autoreset
-        self.seeds: Ints = _checked(seeds)
-        """The course of each game; int64, (N,)."""
-        size = self.num_games = len(self.seeds)
-
-        self.y: NDArray[np.int32] = np.zeros(size, np.int32)
-        """The birds' vertical positions in units, up is positive; int32, (N,)."""
-        self.velocity: NDArray[np.int32] = np.zeros(size, np.int32)
-        """The birds' vertical velocities in units per tick; int32, (N,)."""
-        self.terminated: Bools = np.zeros(size, bool)
-        """Whether each bird has crashed; (N,)."""
-        self.truncated: Bools = np.zeros(size, bool)
-        """Whether the tick limit has ended each game; (N,)."""
-        self.scored: Bools = np.zeros(size, bool)
-        """Whether each bird has passed a pipe in the last step; (N,)."""
-
-        # Pipes count from the next one not yet passed. So many of them can touch the bird at once, and one more is seen.
-        self._touchable = -(-(physics.pass_age - physics.enter_age) // physics.interval)
-        self._known = max(self._touchable, 2)
-        self._touches, self._waits = _timetable(physics)
-        self._gap_y = np.zeros((self._known, size), np.int32)
-        self._gap_height = np.zeros((self._known, size), np.int32)
-        self._floor = np.zeros((self._known, size), np.int32)  # where a bird can live that touches the pipe
-        self._ceiling = np.zeros((self._known, size), np.int32)
-        self._number = np.zeros(size, np.int64)  # of the next pipe
-        self._appeared = np.zeros(size, np.int64)  # when it did or will; like all times below, by this clock
-        self._clock = 0
-        self._start = np.zeros(size, np.int64)  # tick 0
-        self._next_event = np.zeros(size, np.int64)
-        self._deadline = np.zeros(size, np.int64)
-        self._low = np.zeros(size, np.int32)  # where a living bird can be
-        self._high = np.zeros(size, np.int32)
-        self._key = np.zeros(size, np.uint64)
-        self._heights = np.zeros(0, np.int32)  # of pipes 0, 1, …, as far as they have been asked for
-        self._ended = np.zeros(0, np.intp)  # the games that have
-        self.reset(seeds=self.seeds)
+        self._worlds = np.array([self.physics], [(name, np.int64) for name in Physics._fields])  # numba takes it fastest so
+        self._limit = MAX_TICK + 1 if self.max_ticks is None else self.max_ticks
+        pay = pay or Pay()
+        self._pay = np.array(pay.ticks, np.float64), float(pay.pipe)
+        given = _checked(seeds)
+        self.num_games = len(given)
+        self._games = np.zeros(self.num_games, GAME)
+        self._ends = np.zeros(self.num_games, np.uint8)
+        self._seen = Seen.of(self.num_games)
+        self._ended = 0  # how many games have
+        _compiled()
+        self.reset(seeds=given)
 
     def reset(self, games: Any = None, seeds: Sequence[int] | NDArray[Any] | None = None) -> None:
         """Put games back to tick 0.
 
         Args:
             games: which, as a mask (N,) or as indices; None for all.
-            seeds: their courses; None for the next of each, seed + N.
+            seeds: their courses; None for the next of each, seed + N (after the last seed of its range, see
+                `course.SEED_RANGES`, comes its first).
 
         Raises:
-            ConfigError: seeds are no seeds, or not as many as games.
+            ConfigError: there are no such games, seeds are no seeds, or not as many as games.
         """
-        which = np.arange(self.num_games) if games is None else np.asarray(games)
-        which = np.flatnonzero(which) if which.dtype == bool else which.astype(np.intp)
-        if seeds is None:
-            self.seeds[which] = self._following(self.seeds[which])
-        else:
-            given = _checked(seeds)
-            if len(given) != len(which):
-                raise ConfigError(f"seeds: {len(given)} given for {len(which)} games")
-            self.seeds[which] = given
-        # New arrays: those that a step has handed out stay as they are.
-        self.terminated, self.truncated, self.scored = self.terminated.copy(), self.truncated.copy(), self.scored.copy()
-        self._begin(which)
-        self._ended = np.flatnonzero(self.terminated | self.truncated)
+        which = self._checked_games(games)
+        given = self._following(self._games["seed"][which]) if seeds is None else _checked(seeds)
+        if len(given) != len(which):
+            raise ConfigError(f"seeds: {len(given)} given for {len(which)} games")
+        self._seen = Seen.of(self.num_games)
+        self._ended = _compiled().reset(self._games, self._ends, which, self._worlds, given, self._seen)
 
     def step(self, taps: NDArray[Any]) -> tuple[Bools, Bools]:
         """Play one tick of every game and return (terminated, truncated), new arrays each time; bool, (N,).
@@ -135,208 +390,143 @@ class FlappyBatch:
             GameOver: all games have ended and nothing resets them.
         """
         taps = self._checked_taps(taps)
-        ended = self._ended
-        if len(ended) == self.num_games and not self.autoreset:
+        seeds = _NONE
+        if self._ended and self.autoreset:
+            seeds = self._next_seeds()
+        elif self._ended == self.num_games:
             raise GameOver(f"all {self.num_games} games have ended; reset them to play on")
-        before = (self.y[ended], self.velocity[ended], self.terminated[ended]) if len(ended) else ()
+        seen = Seen.of(self.num_games)
+        ended = _compiled().step(self._games, self._ends, taps, self._worlds, self._limit, seeds, *self._pay, seen)
+        if ended < 0:
+            game = int(((taps != 0) & (taps != 1)).argmax())
+            raise ConfigError(f"taps[{game}] = {taps[game]}: must be 0 (nothing) or 1 (flap)")
+        self._seen, self._ended = seen, ended
+        return seen.terminated, seen.truncated
 
-        # The birds flap or fall, and move.
-        self.velocity += self.physics.gravity
-        np.copyto(self.velocity, self.physics.jump, where=taps)
-        self.y += self.velocity
-
-        # The clock moves the pipes.
-        self._clock += 1
-        self.scored = np.zeros(self.num_games, bool)
-        due = np.flatnonzero(self._next_event == self._clock)
-        if len(due):
-            self._look_ahead(due)
-
-        # Birds live within their bands.
-        self.terminated = (self.y < self._low) | (self.y > self._high)
-        self.truncated = np.zeros(self.num_games, bool)
-        if self.max_ticks is not None:
-            np.equal(self._deadline, self._clock, out=self.truncated)
-
-        # Games that had ended before begin anew, or stand still.
-        if len(ended):
-            if self.autoreset:
-                seeds = self.seeds[ended]
-                self.seeds[ended] = self.autoreset(seeds) if callable(self.autoreset) else self._following(seeds)
-                self._begin(ended)
-            else:
-                self._stand_still(ended, *before)
-        self._ended = np.flatnonzero(self.terminated | self.truncated)
-        if len(self._ended):
-            self.truncated &= ~self.terminated
-            self.scored &= ~self.terminated
-            self._next_event[self._ended] = _NEVER
-        return self.terminated, self.truncated
+    def _next_seeds(self) -> Ints:
+        """Return the courses on which the games that have ended begin anew."""
+        seeds = self._games["seed"][self._ends != _PLAYING]
+        if not callable(self.autoreset):
+            return self._following(seeds)
+        chosen = _checked(self.autoreset(seeds))
+        if len(chosen) != len(seeds):
+            raise ConfigError(f"autoreset: {len(chosen)} seeds given for {len(seeds)} games")
+        return chosen
 
     def _following(self, seeds: Ints) -> Ints:
-        return (seeds + self.num_games) % (MAX_SEED + 1)
+        place = np.searchsorted(_STOPS, seeds, side="right")
+        start, stop = _STARTS[place], _STOPS[place]
+        following: Ints = start + (seeds - start + self.num_games) % (stop - start)
+        return following
 
-    def _begin(self, games: NDArray[np.intp]) -> None:
-        self.terminated[games] = self.truncated[games] = self.scored[games] = False
-        self.y[games] = 0
-        self.velocity[games] = 0
-        self._start[games] = self._clock
-        self._deadline[games] = _NEVER if self.max_ticks is None else self._clock + self.max_ticks
-        self._key[games] = course_key(self.seeds[games].astype(np.uint64))
-        self._number[games] = 0
-        self._appeared[games] = self._clock + self.physics.first_spawn
-        for ahead in range(self._known):
-            self._draw(games, ahead)
-        self._look_ahead(games)
+    def _checked_games(self, games: Any) -> NDArray[np.intp]:
+        if games is None:
+            return np.arange(self.num_games)
+        which = np.asarray(games)
+        if which.dtype == bool and which.shape == (self.num_games,):
+            return np.flatnonzero(which)
+        if which.size == 0 and which.ndim == 1 and which.dtype != bool:
+            return np.zeros(0, np.intp)
+        if which.ndim == 1 and which.dtype.kind in "iu" and which.min() >= -self.num_games and which.max() < self.num_games:
+            return which.astype(np.intp) % self.num_games
+        raise ConfigError(f"games = {show(games)}: must be a mask of {self.num_games} games, or some of their numbers")
 
-    def _stand_still(self, games: NDArray[np.intp], y: Any, velocity: Any, terminated: Any) -> None:
-        self.y[games], self.velocity[games], self.terminated[games] = y, velocity, terminated
-        for times in (self._start, self._appeared, self._deadline):
-            times[games] += times[games] != _NEVER
-
-    def _look_ahead(self, games: NDArray[np.intp]) -> None:
-        """Bring what changes at an event up to date: the next pipe, the bands, and when the next event is."""
-        physics = self.physics
-        age = self._clock - self._appeared.take(games)  # of the next pipe; negative before it appears
-        passed = age == physics.pass_age
-        if passed.any():
-            self._next_pipe(games[passed])
-            age[passed] -= physics.interval
-
-        entry = age + _earliest(physics)  # of the timetable
-        touches = self._touches.take(entry)
-        low = np.where(touches, self._floor[0].take(games), physics.low)
-        high = np.where(touches, self._ceiling[0].take(games), physics.high)
-        for ahead in range(1, self._touchable):
-            touches = self._touches.take(np.maximum(entry - ahead * physics.interval, 0))
-            np.maximum(low, self._floor[ahead].take(games), out=low, where=touches)
-            np.minimum(high, self._ceiling[ahead].take(games), out=high, where=touches)
-        self._low[games] = low
-        self._high[games] = high
-        self._next_event[games] = self._waits.take(entry) + self._clock
-
-    def _next_pipe(self, games: NDArray[np.intp]) -> None:
-        self.scored[games] = True
-        self._number[games] += 1
-        self._appeared[games] += self.physics.interval
-        for known in (self._gap_y, self._gap_height, self._floor, self._ceiling):
-            for ahead in range(1, self._known):
-                known[ahead - 1][games] = known[ahead].take(games)
-        self._draw(games, self._known - 1)
-
-    def _draw(self, games: NDArray[np.intp], ahead: int) -> None:
-        """Draw the pipe that is `ahead` pipes after the next one."""
-        physics = self.physics
-        number = self._number.take(games) + ahead
-        drawn = draw(self._key.take(games), number.view(np.uint64), physics.gap_choices)
-        middle, height = physics.gap_y(drawn.view(np.int64)), self._height(number)
-        half = height // 2 - physics.radius
-        self._gap_y[ahead][games] = middle
-        self._gap_height[ahead][games] = height
-        self._floor[ahead][games] = np.maximum(middle - half, physics.low)
-        self._ceiling[ahead][games] = np.minimum(middle + half, physics.high)
-
-    def _height(self, number: Ints) -> NDArray[np.int32]:
-        final = self.physics.easy_pipes + self.physics.ramp_pipes  # this pipe and all after it are alike
-        number = np.minimum(number, final)
-        needed = int(number.max(initial=0)) + 1
-        if needed > len(self._heights):
-            upto = min(2 * needed, final + 1)
-            self._heights = np.array([self.physics.gap_height(n) for n in range(upto)], np.int32)
-        return self._heights[number]
-
-    def _checked_taps(self, taps: NDArray[Any]) -> Bools:
+    def _checked_taps(self, taps: NDArray[Any]) -> Ints:
         taps = np.asarray(taps)
         if taps.shape != (self.num_games,) or taps.dtype.kind not in "bui":
             raise ConfigError(f"taps: {taps.dtype} of shape {taps.shape}; must be bool, or 0 and 1, of shape {(self.num_games,)}")
-        return taps if taps.dtype == bool else taps.astype(bool)
+        # Arrays of one kind only, or numba compiles the loop once more: contiguous, of int64, and not read-only.
+        return np.require(taps, np.int64, ("C", "W"))
 
     # --- what is to be seen ---------------------------------------------------------------------------------------
 
     @property
+    def terminated(self) -> Bools:
+        """Whether each bird has crashed; (N,). Like all arrays below but y and velocity new in each step and reset."""
+        return self._seen.terminated
+
+    @property
+    def truncated(self) -> Bools:
+        """Whether the tick limit has ended each game; (N,)."""
+        return self._seen.truncated
+
+    @property
+    def scored(self) -> Bools:
+        """Whether each bird has passed a pipe in the last step; (N,)."""
+        return self._seen.scored
+
+    @property
+    def rewards(self) -> NDArray[np.float64]:
+        """What each bird has earned in the last step, see `Pay`; float64, (N,)."""
+        return self._seen.rewards
+
+    @property
+    def seeds(self) -> Ints:
+        """The course of each game; int64, (N,)."""
+        return self._seen.seeds
+
+    @property
     def ticks(self) -> Ints:
         """Ticks played in each game; int64, (N,)."""
-        return self._clock - self._start
+        return self._seen.ticks
 
     @property
     def scores(self) -> Ints:
         """Pipes passed in each game; int64, (N,). In the tick of a crash none is."""
-        physics = self.physics
-        age = self.ticks - self.terminated - physics.first_spawn - physics.pass_age
-        return np.maximum(age // physics.interval + 1, 0)
+        return self._seen.scores
+
+    @property
+    def y(self) -> NDArray[np.int32]:
+        """The birds' vertical positions in units, up is positive; int32, (N,)."""
+        return self._games["y"]
+
+    @property
+    def velocity(self) -> NDArray[np.int32]:
+        """The birds' vertical velocities in units per tick; int32, (N,)."""
+        return self._games["velocity"]
 
     @property
     def gap_y(self) -> NDArray[np.int32]:
         """Centres of the gaps of the next pipes, on screen or not, in units; int32, (N,)."""
-        centres: NDArray[np.int32] = self._gap_y[0]
-        return centres
+        return self._games["gap_y1"]
 
     @property
     def gap_height(self) -> NDArray[np.int32]:
         """Heights of the gaps of the next pipes, in units; int32, (N,)."""
-        heights: NDArray[np.int32] = self._gap_height[0]
-        return heights
+        return self._games["gap_height1"]
 
     def observe(self) -> Floats:
-        """Return what each player sees, as numbers: float32, (N, 8), see `FEATURES`."""
-        physics = self.physics
-        seen = np.empty((self.num_games, len(FEATURES)), np.float32)
-        seen[:, 0] = self.y
-        seen[:, 1] = self.velocity
-        # 32 bits hold every age and x of a pipe on screen; one that is further away is clipped.
-        away = physics.world_w - physics.bird_x
-        age = np.maximum(self._clock - self._appeared, -1 - physics.interval).astype(np.int32)
-        for pipe in range(2):
-            seen[:, 3 * pipe + 2] = away - np.maximum(age, 0) * physics.speed
-            seen[:, 3 * pipe + 3] = self._gap_y[pipe] * (age >= 0)
-            seen[:, 3 * pipe + 4] = self._gap_height[pipe]
-            age -= physics.interval
-        seen /= UNITS
-        return seen
+        """Return what each player sees, as numbers: float32, (N, 8), see `FEATURES`; the same array until the next step."""
+        return self._seen.numbers
 
     def state(self, game: int) -> State:
         """Return the state of one game: enough to go on with a `FlappyGame`."""
-        return State(int(self._clock - self._start[game]), int(self.y[game]), int(self.velocity[game]))
+        one = self._games[game]
+        return State(int(one["tick"]), int(one["y"]), int(one["velocity"]))
 
     def outcome(self, game: int) -> Outcome | None:
         """Return how one game ended, None while it goes on."""
-        if self.terminated[game]:
+        if self._ends[game] == _TERMINATED:
             state = self.state(game)
-            return crash(Course(self.config, int(self.seeds[game])), state.tick, state.y)
-        return Outcome(Reason.TICK_LIMIT, self.state(game).tick) if self.truncated[game] else None
+            return crash(Course(self.config, int(self._games["seed"][game])), state.tick, state.y)
+        return Outcome(Reason.TICK_LIMIT, self.state(game).tick) if self._ends[game] == _TRUNCATED else None
 
     def observation(self, game: int) -> Observation:
         """Return what a player of one game sees, whole; `str()` of it is the text that a model reads."""
-        twin = FlappyGame(self.config, int(self.seeds[game]), state=self.state(game))
+        twin = FlappyGame(self.config, int(self._games["seed"][game]), state=self.state(game))
         twin.outcome = self.outcome(game)
         return twin.observation()
 
     def __repr__(self) -> str:
-        return f"FlappyBatch(num_games={self.num_games}, config={self.config.changed()}, ended={len(self._ended)})"
+        return f"FlappyBatch(num_games={self.num_games}, config={self.config.changed()}, ended={self._ended})"
 
 
 def _checked(seeds: Sequence[int] | NDArray[Any]) -> Ints:
     if isinstance(seeds, np.ndarray) and seeds.dtype.kind in "iu" and seeds.ndim == 1:
-        wrong = (seeds < 0) | (seeds > MAX_SEED)
-        if wrong.any():
-            check_seed(int(seeds[wrong][0]))
+        if seeds.size and not 0 <= seeds.min() <= seeds.max() <= MAX_SEED:
+            check_seed(int(seeds[(seeds < 0) | (seeds > MAX_SEED)][0]))
         return seeds.astype(np.int64)
     try:
         return np.array([check_seed(seed) for seed in seeds], np.int64)
     except TypeError:
         raise ConfigError(f"seeds = {show(seeds)}: must be a list of whole numbers, one per game") from None
-
-
-def _timetable(physics: Physics) -> tuple[Bools, Ints]:
-    """Return, for each age of the next pipe from -`_earliest` on, whether it touches the bird and the ticks to the next event."""
-    ages = np.arange(-_earliest(physics), physics.pass_age)
-    touches = (ages >= physics.enter_age) & (ages <= physics.leave_age)
-    later = np.arange(physics.pass_age // physics.interval + 1) * physics.interval
-    changes = np.concatenate([later + physics.enter_age, later + physics.leave_age + 1, [physics.pass_age]])
-    events = np.unique(changes[changes <= physics.pass_age])
-    return touches, events[np.searchsorted(events, ages, side="right")] - ages
-
-
-def _earliest(physics: Physics) -> int:
-    """How many ticks before its appearance a pipe can be the next one, at the most."""
-    return max(physics.first_spawn, physics.interval)

@@ -31,6 +31,7 @@ from flappybird.report import FOLDER
 from flappybird.runs import error_of, run_of_outputs
 from flappybird.system.files import read_json, write_bytes
 from flappybird.system.install import missing_api
+from flappybird.system.loopback import spare_loopback
 from flappybird.world.game import Reason
 
 try:
@@ -82,6 +83,7 @@ def load_environment(
     except ConfigError as error:
         raise _refused(error) from None
     require_renderer(checked.rules)
+    spare_loopback()
     if checked.report is None and _under_vf_eval():
         # vf-eval saves below this folder where it exists: made now, runs and reports lie together from the first run on.
         FOLDER.parent.mkdir(parents=True, exist_ok=True)

@@ -202,13 +202,20 @@ def _add_serve(commands: Any) -> None:
     serve.add_argument("--latency", type=float, default=0.0, metavar="SECONDS", help="how long each answer takes")
     serve.add_argument("--malformed", type=float, default=0.0, metavar="SHARE", help="share of answers that are spoilt")
     serve.add_argument("--seed", type=int, default=None, help="make `random` and spoilt answers repeatable")
+    serve.add_argument(
+        "--reply",
+        metavar="MODULE:FUNCTION",
+        help="a function that answers instead: gets a list of conversations, returns replies",
+    )
     serve.set_defaults(command=_serve)
 
 
 def _serve(args: argparse.Namespace) -> int:
-    from flappybird.server import Options, serve
+    from flappybird.server import serve
+    from flappybird.server.answers import Options, load_function
 
-    serve(args.host, args.port, Options(args.latency, args.malformed, args.seed))
+    options = Options(args.latency, args.malformed, args.seed)
+    serve(args.host, args.port, options, load_function(args.reply) if args.reply else None)
     return 0
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.request import ProxyHandler, build_opener
 
 from tqdm import tqdm
 
@@ -28,6 +28,7 @@ from flappybird.episodes.episode import save
 from flappybird.errors import ConfigError, FlappyError
 from flappybird.report import write_report
 from flappybird.runs import Row, Run, check, file_name, load_run
+from flappybird.system.loopback import spare_loopback
 
 DEMO_POLICIES = ("random", "heuristic", "planner")
 
@@ -116,11 +117,12 @@ def policy_server() -> Iterator[str]:
 
 
 def _wait_until_served(process: subprocess.Popen[str], port: int) -> None:
+    direct = build_opener(ProxyHandler({}))
     for _ in range(600):
         if process.poll() is not None:
             said = process.stderr.read().strip() if process.stderr else ""
             raise DemoError(f"the policy server did not start: {said}")
-        with contextlib.suppress(URLError, ConnectionError), urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=1):
+        with contextlib.suppress(URLError, ConnectionError), direct.open(f"http://127.0.0.1:{port}/v1/models", timeout=1):
             return
         time.sleep(0.1)
     raise DemoError("the policy server did not answer within 60 seconds")
@@ -135,9 +137,13 @@ def evaluate(policy: str, url: str, games: int, output: Path, progress: Any) -> 
     command = [str(scripts / "vf-eval"), "flappybird", "-m", policy, "-b", url, "-k", "FLAPPYBIRD_API_KEY"]
     command += ["-n", str(games), "-r", "1", "-s", "-o", str(output), "--disable-tui", "--disable-env-server"]
     command += ["-a", '{"report": false}']  # one report of all, below
+    environ = os.environ.copy()
+    spare_loopback(environ)
     with open(log, "w", encoding="utf-8") as file:
         try:
-            with subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as process:
+            with subprocess.Popen(
+                command, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environ
+            ) as process:
                 try:
                     code = _watched(process, evals, before, progress)
                 except KeyboardInterrupt:

@@ -6,26 +6,27 @@
 
 One environment plays a `FlappyGame`, a vector of them a `FlappyBatch`; both give the same numbers, bit for bit. Rewards are
 the card's without the part for the format of replies. `reset(seed=s)` plays the course `s`; a reset without a seed draws
-one from the training range, so evaluation seeds (those below 2**40) are only played when they are asked for. Pictures are
-drawn by `render`, which is loaded when the first one is asked for.
+one from `course.GYMNASIUM_SEEDS`, so evaluation seeds (those below 2**40) are only played when they are asked for. Pictures
+are drawn by `render`, which is loaded when the first one is asked for, and many games need numba, which is loaded with them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
+from operator import index
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flappybird.batch import FEATURES, FlappyBatch
+from flappybird.batch import FEATURES, FlappyBatch, Pay
+from flappybird.episodes.arguments import world_of
 from flappybird.episodes.rewards import SURVIVAL_BASE, SURVIVAL_RAMP, SURVIVAL_RAMP_TICKS, WEIGHTS
-from flappybird.errors import ConfigError, MissingPart, show, unknown_name
+from flappybird.errors import ConfigError, show, unknown_name
+from flappybird.system.install import missing, sibling
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import MAX_SEED, TRAIN_SEEDS, Physics, check_seed
+from flappybird.world.course import GYMNASIUM_SEEDS, MAX_TICK, SEED_RANGES, Course, Physics, check_seed
 from flappybird.world.game import FlappyGame, Outcome, State, check_ticks
-from flappybird.world.levels import level
 from flappybird.world.units import UNITS
 
 try:
@@ -34,10 +35,12 @@ try:
     from gymnasium.vector import AutoresetMode, VectorEnv
     from gymnasium.vector.utils import batch_space
 except ImportError:
-    raise MissingPart("gymnasium is not installed: pip install 'flappybird[gymnasium]'") from None
+    raise missing("this door needs gymnasium", "gymnasium") from None
 
 ENV_ID = "flappybird/FlappyBird-v0"
 FRAMES_PER_SECOND = 30
+STOCK = 4096
+"""Seeds that a vector environment draws at once: one draw costs about as much as a thousand."""
 
 Observed = Literal["numbers", "pixels"]
 
@@ -49,28 +52,35 @@ TICK_REWARDS = [
 
 
 def make_config(
-    difficulty: str = "card", config: FlappyConfig | Mapping[str, Any] | None = None, overrides: Mapping[str, Any] | None = None
+    difficulty: str | None = None,
+    config: FlappyConfig | Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
 ) -> FlappyConfig:
-    """Return the world that a door's arguments stand for: `config`, or else the level `difficulty`, under `overrides`.
+    """Return the world that a door's arguments stand for: `config`, or the level `difficulty`, under `overrides`.
 
     Raises:
-        ConfigError: there is no such level, or the result is not a legal config.
+        ConfigError: both are given, there is no such level, or the result is not a legal config.
     """
-    return FlappyConfig.of(level(difficulty) if config is None else config, overrides)
+    return FlappyConfig.of(world_of(difficulty, config), overrides)
 
 
 def number_space(config: FlappyConfig) -> spaces.Box:
     """Return the space of observations as numbers, see `batch.FEATURES`; it also holds the last one, after a crash."""
     physics = Physics.of(config)
-    fallen = 0  # ticks in which a bird at rest can fall through the whole world
-    while -physics.gravity * fallen * (fallen + 1) // 2 <= 2 * physics.high:
-        fallen += 1
-    speed = max(physics.jump, -physics.gravity * (fallen + 1))
+    speed = top_speed(physics)
     away, behind = physics.world_w - physics.bird_x, (physics.width + 2 * physics.radius) // 2 + physics.speed
     tallest = max(physics.easy_height, physics.base_height)
     low = [-physics.high - speed, -speed, *[-behind, -physics.high, 0] * 2]
     high = [physics.high + speed, speed, *[away, physics.high, tallest] * 2]
     return spaces.Box(np.array(low, np.float32) / UNITS, np.array(high, np.float32) / UNITS, dtype=np.float32)
+
+
+def top_speed(physics: Physics) -> int:
+    """Return a speed (units per tick) that no bird exceeds, up or down, not even in its crash."""
+    fallen = 0  # ticks in which a bird at rest can fall through the whole world
+    while -physics.gravity * fallen * (fallen + 1) // 2 <= 2 * physics.high:
+        fallen += 1
+    return max(physics.jump, -physics.gravity * (fallen + 1))
 
 
 class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
@@ -81,7 +91,7 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
     `reason` and the number of the `pipe` that was hit.
 
     Args:
-        difficulty: one of `levels.LEVELS`.
+        difficulty: one of `levels.LEVELS`; None for the card's world.
         config: a whole world instead of a level: a FlappyConfig or its fields.
         config_overrides: fields laid over either.
         max_turns: the tick limit; the game is truncated after so many ticks. None for no limit.
@@ -97,7 +107,7 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
 
     def __init__(
         self,
-        difficulty: str = "card",
+        difficulty: str | None = None,
         config: FlappyConfig | Mapping[str, Any] | None = None,
         config_overrides: Mapping[str, Any] | None = None,
         max_turns: int | None = 300,
@@ -107,13 +117,12 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
     ) -> None:
         self.config = make_config(difficulty, config, config_overrides)
         self.max_turns = check_ticks(max_turns, "max_turns")
-        if observe not in ("numbers", "pixels"):
-            raise ConfigError(f"observe: {unknown_name(observe, ('numbers', 'pixels'), 'a kind of observation')}")
+        _check_observed(observe)
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ConfigError(f"render_mode: {unknown_name(render_mode, self.metadata['render_modes'], 'a render mode')}")
         self.observe = observe
         self.render_mode = render_mode
-        self.size = size
+        self.size = size = _checked_size(size)
         self._speed = Physics.of(self.config).speed
         self.action_space = spaces.Discrete(2)
         self.observation_space = (
@@ -124,15 +133,21 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
         self._pictures: _Pictures | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Begin a game: on the course `seed`, or on one drawn from the training range.
+        """Begin a game: on the course `seed`, or on one drawn from `course.GYMNASIUM_SEEDS`.
 
         `options` may hold a `state`, a `game.State` to begin in instead of the beginning.
+
+        Raises:
+            ConfigError: the seed is none, an option is unknown, or no living bird can be in the state.
         """
+        _check_options(options, "state")
+        seed = None if seed is None else check_seed(seed)
         super().reset(seed=seed)
         if seed is None:
-            seed = int(self.np_random.integers(TRAIN_SEEDS, MAX_SEED, endpoint=True))
-        state = State(*(options or {}).get("state", State()))
-        self.game = FlappyGame(self.config, check_seed(seed), max_ticks=self.max_turns, state=state)
+            seed = int(self.np_random.integers(GYMNASIUM_SEEDS.start, GYMNASIUM_SEEDS.stop))
+        state = (options or {}).get("state")
+        state = State() if state is None else _checked_state(Course(self.config, seed), state, self.max_turns)
+        self.game = FlappyGame(self.config, seed, max_ticks=self.max_turns, state=state)
         self._numbers = np.zeros(len(FEATURES), np.float32)
         self._score = self.game.score
         self._look_ahead(self.game)
@@ -151,7 +166,11 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
         game = self.game
         if game is None:
             raise gymnasium.error.ResetNeeded("reset the environment before its first step")
-        if action != 0 and action != 1:
+        try:
+            known = action == 0 or action == 1
+        except ValueError:  # an array of several
+            known = False
+        if not known:
             raise ConfigError(f"action = {show(action)}: must be 0 (nothing) or 1 (flap)")
         outcome = game.step(bool(action))
 
@@ -173,7 +192,7 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
     def _look_ahead(self, game: FlappyGame) -> None:
         """Note down what stays the same until the next pipe appears or is passed."""
         course, physics, tick = game.course, game.course.physics, game.tick
-        number = course.passed(tick)
+        number = self._score
         self._passes = physics.spawn_tick(number) + physics.pass_age
         self._changes = min(self._passes, physics.spawn_tick(course.physics.newest(tick) + 1))
         away = physics.world_w - physics.bird_x
@@ -226,13 +245,18 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
             self._pictures.close()
             self._pictures = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy draws pictures of its own, in a window of its own.
+        return {**self.__dict__, "_pictures": None}
+
 
 class FlappyBirdVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int64], NDArray[Any]]):
     """Many games at once, on arrays. Arguments, actions, observations and rewards as in `FlappyBirdEnv`, numbers only.
 
-    A game that has ended begins anew in its next step, on a course drawn from the training range (Gymnasium's
-    `AutoresetMode.NEXT_STEP`). `reset(seed=s)` begins on the courses s, s + 1, …, one list entry each with a list of seeds.
-    `info` holds `seed`, `tick` and `score`, (N,) each.
+    A game that has ended begins anew in its next step, on a course drawn from `course.GYMNASIUM_SEEDS` (Gymnasium's
+    `AutoresetMode.NEXT_STEP`). `reset(seed=s)` begins on the courses s, s + 1, …; a list names a course for each game, or
+    None for one that is drawn. `info` holds `seed`, `tick` and `score`, (N,) each. `max_episode_steps`, which
+    `gymnasium.make_vec` hands on, is a limit like `max_turns`; the lower one counts.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
@@ -244,45 +268,87 @@ class FlappyBirdVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int64], NDAr
     def __init__(
         self,
         num_envs: int = 1,
-        difficulty: str = "card",
+        difficulty: str | None = None,
         config: FlappyConfig | Mapping[str, Any] | None = None,
         config_overrides: Mapping[str, Any] | None = None,
         max_turns: int | None = 300,
+        observe: Observed = "numbers",
         render_mode: str | None = None,
+        size: tuple[int, int] | None = None,
+        max_episode_steps: int | None = None,
     ) -> None:
-        if not isinstance(num_envs, int) or num_envs < 1:
+        if isinstance(num_envs, bool) or not isinstance(num_envs, int | np.integer) or num_envs < 1:
             raise ConfigError(f"num_envs = {show(num_envs)}: must be a whole number from 1 on")
-        if render_mode is not None:
-            raise ConfigError(f"render_mode = {show(render_mode)}: a vector environment draws nothing; make a single one")
-        self.num_envs = num_envs
+        _check_observed(observe)
+        for name, value, usual in (("observe", observe, "numbers"), ("render_mode", render_mode, None), ("size", size, None)):
+            if value != usual:
+                raise ConfigError(f"{name} = {show(value)}: this vector draws no pictures; vectorization_mode='sync' does")
+        self.num_envs = int(num_envs)
         self.render_mode = None
         self.config = make_config(difficulty, config, config_overrides)
-        self.max_turns = check_ticks(max_turns, "max_turns")
+        limits = check_ticks(max_turns, "max_turns"), check_ticks(max_episode_steps, "max_episode_steps")
+        self.max_turns = min((limit for limit in limits if limit is not None), default=None)
         self.single_action_space = spaces.Discrete(2)
         self.single_observation_space = number_space(self.config)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.batch: FlappyBatch | None = None
         """The games being played, None before the first reset."""
-        self._rewards = np.array([0.0, *TICK_REWARDS])
+        self._stock = np.zeros(0, np.int64)
 
     def reset(
         self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Begin all games anew. `options` may hold a `reset_mask`, bool, (N,): only those games begin anew."""
-        super().reset(seed=seed if seed is None or isinstance(seed, int) else int(seed[0]))
-        if seed is None:
-            seeds = self._fresh(np.zeros(self.num_envs, np.int64))
-        else:
-            seeds = np.array([check_seed(seed + game) for game in range(self.num_envs)] if isinstance(seed, int) else seed)
-        mask = (options or {}).get("reset_mask")
+        """Begin all games anew. `options` may hold a `reset_mask`, (N,), bool or 0 and 1: only those games begin anew.
+
+        Raises:
+            ConfigError: these are no seeds, not as many as games, or an option is unknown or no such mask.
+        """
+        _check_options(options, "reset_mask")
+        mask = self._checked_mask((options or {}).get("reset_mask"))
+        wanted = self._wanted(seed)
+        super().reset(seed=next((one for one in wanted if one is not None), None))
+        self._stock = self._stock[:0]
+        drawn = self._drawn(np.zeros(self.num_envs))
+        seeds = np.array([ours if theirs is None else theirs for ours, theirs in zip(drawn, wanted, strict=True)], np.int64)
         if self.batch is None or mask is None:
-            self.batch = FlappyBatch(self.config, seeds, max_ticks=self.max_turns, autoreset=self._fresh)
-            if self.batch.num_games != self.num_envs:
-                raise ConfigError(f"seed: {self.batch.num_games} seeds given for {self.num_envs} games")
+            self.batch = FlappyBatch(
+                self.config,
+                seeds,
+                max_ticks=self.max_turns,
+                autoreset=self._drawn,
+                pay=Pay(tuple(TICK_REWARDS), PIPE_REWARD),
+            )
         else:
             self.batch.reset(mask, seeds[mask])
         return self.batch.observe(), self._info(self.batch)
+
+    def _wanted(self, seed: Any) -> list[int | None]:
+        """The course that each game shall have, None where it is drawn."""
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, np.ndarray):
+            seed = seed.tolist()
+        if isinstance(seed, list | tuple | range):
+            if len(seed) != self.num_envs:
+                raise ConfigError(f"seed: {len(seed)} seeds given for {self.num_envs} games")
+            return [None if one is None else check_seed(one) for one in seed]
+        first = check_seed(seed)
+        same = next(seeds for seeds in SEED_RANGES if first in seeds)
+        if first + self.num_envs > same.stop:
+            raise ConfigError(
+                f"seed = {first}: {self.num_envs} games reach past {same.stop - 1}, the last seed of the same purpose "
+                f"(see course.SEED_RANGES)"
+            )
+        return list(range(first, first + self.num_envs))
+
+    def _checked_mask(self, mask: Any) -> NDArray[np.bool_] | None:
+        if mask is None:
+            return None
+        given = np.asarray(mask)
+        if given.shape != (self.num_envs,) or given.dtype.kind not in "bui" or (given != given.astype(bool)).any():
+            raise ConfigError(f"reset_mask = {show(mask)}: must be {self.num_envs} times true or false, or 1 or 0")
+        return given.astype(bool)
 
     def step(
         self, actions: NDArray[np.int64]
@@ -295,23 +361,68 @@ class FlappyBirdVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int64], NDAr
         """
         if self.batch is None:
             raise gymnasium.error.ResetNeeded("reset the environment before its first step")
-        terminated, truncated = self.batch.step(np.asarray(actions))
-        # Tick 0 is that of a game which has just begun anew: no reward.
-        rewards = self._rewards[np.minimum(self.batch.ticks, SURVIVAL_RAMP_TICKS)]
-        rewards[terminated] = 0.0
-        rewards[self.batch.scored] += PIPE_REWARD
-        return self.batch.observe(), rewards, terminated, truncated, self._info(self.batch)
+        terminated, truncated = self.batch.step(actions)
+        return self.batch.observe(), self.batch.rewards, terminated, truncated, self._info(self.batch)
 
-    def _fresh(self, seeds: NDArray[np.int64]) -> NDArray[np.int64]:
-        drawn: NDArray[np.int64] = self.np_random.integers(TRAIN_SEEDS, MAX_SEED, size=len(seeds), endpoint=True)
+    def _drawn(self, seeds: NDArray[Any]) -> NDArray[np.int64]:
+        if len(seeds) > len(self._stock):
+            size = max(len(seeds), STOCK)
+            self._stock = self.np_random.integers(GYMNASIUM_SEEDS.start, GYMNASIUM_SEEDS.stop, size=size)
+        drawn, self._stock = self._stock[: len(seeds)], self._stock[len(seeds) :]
         return drawn
 
     def _info(self, batch: FlappyBatch) -> dict[str, Any]:
         known = np.ones(self.num_envs, bool)
-        info: dict[str, Any] = {}
-        for name, values in (("seed", batch.seeds.copy()), ("tick", batch.ticks), ("score", batch.scores)):
-            info[name], info[f"_{name}"] = values, known
-        return info
+        return {
+            "seed": batch.seeds,
+            "_seed": known,
+            "tick": batch.ticks,
+            "_tick": known,
+            "score": batch.scores,
+            "_score": known,
+        }
+
+
+def _check_observed(observe: object) -> None:
+    if observe not in ("numbers", "pixels"):
+        raise ConfigError(f"observe: {unknown_name(observe, ('numbers', 'pixels'), 'a kind of observation')}")
+
+
+def _check_options(options: Any, name: str) -> None:
+    for key in options or {}:
+        if key != name:
+            raise ConfigError(f"options: {unknown_name(key, (name,), 'an option of this reset')}")
+
+
+def _checked_size(size: Any) -> tuple[int, int]:
+    try:
+        width, height = map(index, size)
+    except (TypeError, ValueError):
+        width = height = 0
+    if width < 1 or height < 1 or bool in map(type, size):
+        raise ConfigError(f"size = {show(size)}: must be width and height in pixels, such as (576, 480)")
+    return width, height
+
+
+def _checked_state(course: Course, state: Any, max_turns: int | None) -> State:
+    """Return `state`. Raises ConfigError where no living bird of this course can be in it."""
+    try:
+        tick, y, velocity = map(index, state)
+    except (TypeError, ValueError):
+        raise ConfigError(f"state = {show(state)}: must be a game.State: tick, y and velocity, whole numbers of units") from None
+    last, speed = MAX_TICK if max_turns is None else max_turns - 1, top_speed(course.physics)
+    if not 0 <= tick <= last:
+        raise ConfigError(f"state: tick = {tick}: must be from 0 to {last}, before the tick limit")
+    low, high, _ = course.band(tick)
+    if not low <= y <= high:
+        raise ConfigError(
+            f"state: y = {y}: must be from {low} to {high} units at tick {tick} of course {course.seed}, or it is a crash"
+        )
+    if abs(velocity) > speed:
+        raise ConfigError(
+            f"state: velocity = {velocity}: must be from {-speed} to {speed} units per tick, the fastest of this world"
+        )
+    return State(tick, y, velocity)
 
 
 def _ending(outcome: Outcome) -> dict[str, Any]:
@@ -325,10 +436,8 @@ class _Pictures:
     """What `render` draws for an environment: loaded when the first picture is asked for."""
 
     def __init__(self, size: tuple[int, int]) -> None:
-        try:
-            self._scene, self._sdl = import_module("render.scene"), import_module("render.sdl")
-        except ModuleNotFoundError as error:
-            raise MissingPart(f"pictures need {error.name}: pip install 'flappybird[render]'") from None
+        need = "pictures of the game need the renderer"
+        self._scene, self._sdl = sibling("render.scene", need, "render"), sibling("render.sdl", need, "render")
         self._size = size
         self._drawn: Any = None  # the scene of the course drawn last
         self._window: Any = None

@@ -27,15 +27,12 @@ from flappybird.protocol.rules import Rules
 from flappybird.system.files import parse_json, replacing
 from flappybird.system.install import missing
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import MAX_SEED, TRAIN_SEEDS, Course, Physics
-from flappybird.world.game import FlappyGame, Reason, State
+from flappybird.world.course import TRAINING_SEEDS, VALIDATION_SEEDS, Course, Physics
+from flappybird.world.game import FlappyGame, Reason, State, move
 from flappybird.world.levels import level
 from flappybird.world.observation import Observation
 from flappybird.world.solver import Survival
 from flappybird.world.units import from_text, to_text
-
-VALIDATION_SEEDS = 2**52
-"""Validation plays the seeds from here on, training those from `settings.TRAIN_SEEDS` up to here."""
 
 TRIES = 20
 """Games that are tried for each one asked for: a policy that crashes more often than that demonstrates nothing."""
@@ -57,7 +54,7 @@ class Plan(NamedTuple):
     levels: tuple[str, ...] = ("card",)
     """Played in turn, game by game."""
     seed: int = 0
-    """Game i of the training part has the seed `TRAIN_SEEDS` + `seed` + i."""
+    """Game i of the training part has the seed `TRAINING_SEEDS[seed + i]`."""
     max_turns: int = 300
     ticks_per_turn: int = 1
     perturbed: float = 0.0
@@ -105,9 +102,9 @@ def write(plan: Plan, output: Path, numbers: Path | None = None) -> str:
     """
     plan.check()
     held_out = round(plan.games * plan.validation)
-    parts = [(output, TRAIN_SEEDS + plan.seed, plan.games - held_out)]
+    parts = [(output, TRAINING_SEEDS[plan.seed], plan.games - held_out)]
     if held_out:
-        parts.append((output.with_name(f"{output.stem}.validation{output.suffix}"), VALIDATION_SEEDS + plan.seed, held_out))
+        parts.append((output.with_name(f"{output.stem}.validation{output.suffix}"), VALIDATION_SEEDS[plan.seed], held_out))
     told, flown = [], []
     with ExitStack() as files, tqdm(total=plan.games, unit="game", disable=None, leave=False) as progress:
         for path, first, count in parts:
@@ -149,7 +146,7 @@ def demonstrations(plan: Plan, validation: bool = False) -> Iterator[Demonstrati
     """Yield the games of a plan: the training part, or the one kept apart. Raises as `write` does."""
     plan.check()
     held_out = round(plan.games * plan.validation)
-    first = (VALIDATION_SEEDS if validation else TRAIN_SEEDS) + plan.seed
+    first = (VALIDATION_SEEDS if validation else TRAINING_SEEDS)[plan.seed]
     yield from _games(plan, first, held_out if validation else plan.games - held_out)
 
 
@@ -223,7 +220,8 @@ def _off_course(plan: Plan, config: FlappyConfig, seed: int, dice: random.Random
 def explain(seen: Observation, sight: Sight, choice: Choice) -> str:
     """Return the thought of a demonstration: both next states, the gap's edges, the choice and its reason."""
     physics = sight.physics
-    falls = seen.velocity + physics.gravity
+    rises = move(seen.y, seen.velocity, True, physics.jump, physics.gravity)
+    falls = move(seen.y, seen.velocity, False, physics.jump, physics.gravity)
     if sight.ahead:
         appeared, gap_y, height = sight.ahead[0]
         edges = f"{to_text(gap_y - height // 2)} to {to_text(gap_y + height // 2)}"
@@ -232,8 +230,8 @@ def explain(seen: Observation, sight: Sight, choice: Choice) -> str:
         gap = "No pipe ahead."
     return (
         f"birdY {to_text(seen.y)}, velY {to_text(seen.velocity)}. "
-        f"TAP: velY {to_text(physics.jump)}, birdY {to_text(seen.y + physics.jump)}. "
-        f"No TAP: velY {to_text(falls)}, birdY {to_text(seen.y + falls)}. "
+        f"TAP: velY {to_text(rises[1])}, birdY {to_text(rises[0])}. "
+        f"No TAP: velY {to_text(falls[1])}, birdY {to_text(falls[0])}. "
         f"{gap} {choice.why[0].upper()}{choice.why[1:]}: {'TAP' if choice.tap else 'no TAP'}."
     )
 
@@ -317,8 +315,8 @@ def problems(line: str | dict[str, Any]) -> list[str]:
     except (KeyError, TypeError, ConfigError) as error:
         raise EpisodeError(f"not a line of demonstrations: {show(str(error))}") from None
     found = []
-    if not TRAIN_SEEDS <= game.seed <= MAX_SEED:
-        found.append(f"seed {game.seed} is one of evaluation")
+    if game.seed not in TRAINING_SEEDS and game.seed not in VALIDATION_SEEDS:
+        found.append(f"seed {game.seed} is not one of training or validation")
     if roles != ["system", *["user", "assistant"] * (len(words) // 2)]:
         return [*found, f"roles are {show(roles)}"]
     if words[0] != system_prompt(config, rules.ticks_per_turn):
@@ -349,13 +347,14 @@ def _untrue(thought: str, tap: bool, seen: Observation, game: FlappyGame) -> lis
     if said is None:
         return [f"the thought is {show(thought)}"]
     physics: Physics = game.course.physics
-    falls = seen.velocity + physics.gravity
-    coming = [(x, gap_y) for x, gap_y in seen.pipes if 2 * (seen.x - x) <= physics.width + 2 * physics.radius]
+    rises = move(seen.y, seen.velocity, True, physics.jump, physics.gravity)
+    falls = move(seen.y, seen.velocity, False, physics.jump, physics.gravity)
+    coming = [(x, gap_y) for x, gap_y in seen.pipes if not physics.passed(x)]
     gap: tuple[int | None, ...] = (None, None, None)
     if coming:
         x, gap_y = coming[0]
         gap = (gap_y - seen.gap_height // 2, gap_y + seen.gap_height // 2, x)
-    true = (seen.y, seen.velocity, physics.jump, seen.y + physics.jump, falls, seen.y + falls, *gap)
+    true = (seen.y, seen.velocity, *reversed(rises), *reversed(falls), *gap)
     try:
         told = tuple(None if value is None else from_text(value) for value in said.groups()[:9])
     except ValueError as error:

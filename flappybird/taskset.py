@@ -31,6 +31,7 @@ from flappybird.protocol.observe import has_picture
 from flappybird.protocol.prompt import prompt_of, read_config, read_ticks
 from flappybird.protocol.rules import ObservationKind, Rules
 from flappybird.system.install import found_verifiers
+from flappybird.system.loopback import spare_loopback
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Course
 from flappybird.world.game import Reason
@@ -156,6 +157,7 @@ class FlappyTaskset(vf.Taskset[FlappyTask, FlappyTasksetConfig]):  # type: ignor
         super().__init__(config)
         self.settings = config.settings()
         require_renderer(self.settings.rules)
+        spare_loopback()  # the harness asks a server in this process, which asks the model
         self.count: int | None = config.num_examples if config.split == "eval" else None
         self.INFINITE = self.count is None
 

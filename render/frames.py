@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -34,11 +33,10 @@ class Track:
     def __init__(self, episode: Episode) -> None:
         self.episode = episode
         played = replay(episode)
-        self.course, self._states, self._turn_at = played.course, played.states, played.turn_at
+        self.course, self._states, self._turn_at, self._taps = played.course, played.states, played.turn_at, played.taps
         ending = episode.outcome
         # Where the turns stop before the game does, the file says why.
         self.outcome = played.outcome or Outcome(ending.reason, len(self._states) - 1)
-        self._thought = lru_cache(maxsize=256)(lambda turn: episode.turns[turn].thought)
 
     @property
     def last(self) -> int:
@@ -68,16 +66,12 @@ class Track:
         return Moment(
             state=self._states[tick],
             score=self.score(tick),
-            thought=self._thought(turn) if turn is not None else "",
+            thought=known.thought if known is not None else "",
             status=known.status if known and tick else Moment().status,
-            tap=known is not None and tick > 0 and self._did(tick),
+            tap=tick > 0 and self._taps[tick - 1],
             ended=self.outcome if tick == self.last else None,
             ghosts=tuple(ghost.state(tick) for ghost in ghosts),
         )
-
-    def _did(self, tick: int) -> bool:
-        """Whether the bird flapped in `tick`: after a TAP, and only then, its velocity is the jump impulse."""
-        return self._states[tick].velocity == self.course.physics.jump
 
     def invalid_ticks(self) -> list[int]:
         """Return the ticks at which a reply that was not `ok` began to fly."""

@@ -41,16 +41,20 @@ def policy_server() -> Iterator[str]:
 
 
 class serving:
-    """An ASGI application, or the policy server with some options, in a thread for the length of a `with` block."""
+    """An ASGI application, or the policy server with some options or a function, in a thread for the length of a `with` block."""
 
-    def __init__(self, app: Any = None, **options: Any) -> None:
+    def __init__(self, app: Any = None, reply: Any = None, **options: Any) -> None:
         from flappybird.server import Options, listen, make_server
 
         self.bound = listen("127.0.0.1", 0)
-        self.server = make_server(self.bound, "127.0.0.1", Options(**options), quiet=True)
+        self.server = make_server(Options(**options), reply)
         if app is not None:
             self.server.config.app = app
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.bound]}, daemon=True)
+
+    def queue(self) -> Any:
+        """What waits for the function."""
+        return self.server.policies.reply._waiting
 
     def __enter__(self) -> str:
         self.thread.start()

@@ -34,14 +34,15 @@ protocol: rules | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
 runs: run | check results traces resume | load | __init__
-system: signals | files command
+system: signals install loopback memory | files command
+server: chat | answers | __init__
 """
 """The floors within a wing."""
 
 HONEST = {("render/__main__.py", "videos")}
 """`render` hands its frames to `videos` when it is asked for a file."""
 
-HEAVY = ("verifiers", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib")
+HEAVY = ("verifiers", "numba", "numpy", "pygame", "pydantic", "starlette", "datasets", "tqdm", "imageio", "matplotlib")
 
 
 def imports(path: Path) -> set[str]:
@@ -154,5 +155,5 @@ def test_without_the_classic_api_one_line_says_what_to_install(tmp_path):
         "try: flappybird.load_environment()\nexcept ImportError as error: print(error)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert "pip install 'flappybird[classic]'" in told.stdout
+    assert "the extra [classic] brings it" in told.stdout
     assert told.stdout.count("\n") == 1

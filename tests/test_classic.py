@@ -25,7 +25,7 @@ from flappybird.errors import ConfigError  # noqa: E402
 from flappybird.protocol.prompt import system_prompt  # noqa: E402
 from flappybird.runs import check, run_of_outputs  # noqa: E402
 from flappybird.world.config import FlappyConfig  # noqa: E402
-from flappybird.world.course import TRAIN_SEEDS  # noqa: E402
+from flappybird.world.course import TRAINING_SEEDS  # noqa: E402
 from flappybird.world.game import FlappyGame, Reason  # noqa: E402
 from flappybird.world.levels import level  # noqa: E402
 from tests.conftest import play, scripted, serving, turn_of  # noqa: E402
@@ -283,10 +283,10 @@ def test_training_games_never_meet_evaluation_games():
     env = flappybird.load_environment(seed=5)
     seeds = {json.loads(info)["seed"] for info in env.get_dataset(50)["info"]}
     assert len(seeds) == 50
-    assert min(seeds) >= TRAIN_SEEDS
-    assert max(json.loads(info)["seed"] for info in env.get_eval_dataset()["info"]) < TRAIN_SEEDS
+    assert min(seeds) >= TRAINING_SEEDS.start
+    assert max(json.loads(info)["seed"] for info in env.get_eval_dataset()["info"]) < TRAINING_SEEDS.start
     with pytest.raises(ConfigError, match="evaluation seeds must stay below"):
-        flappybird.load_environment(seed=TRAIN_SEEDS - 5)
+        flappybird.load_environment(seed=TRAINING_SEEDS.start - 5)
 
 
 def test_config_and_overrides_reach_the_game(policy_server):

@@ -13,8 +13,8 @@ from flappybird.episodes.rollout import Rollout
 from flappybird.errors import ConfigError, EpisodeError
 from flappybird.gymnasium_env import FlappyBirdEnv
 from flappybird.protocol.rules import Rules
-from flappybird.sft import VALIDATION_SEEDS, Plan, demonstrations, problems, write
-from flappybird.world.course import TRAIN_SEEDS, Course
+from flappybird.sft import Plan, demonstrations, problems, write
+from flappybird.world.course import TRAINING_SEEDS, VALIDATION_SEEDS, Course
 from flappybird.world.levels import level
 from flappybird.world.solver import Survival
 
@@ -63,7 +63,7 @@ def test_prompts_are_word_for_word_those_of_the_environment(tmp_path):
 def test_thoughts_state_the_arithmetic(tmp_path):
     write(Plan(games=1, max_turns=12), tmp_path / "demos.jsonl")
     (line,) = _lines(tmp_path / "demos.jsonl")
-    gap = Course(level("card"), TRAIN_SEEDS).gap(0)
+    gap = Course(level("card"), TRAINING_SEEDS.start).gap(0)
     assert line["messages"][2]["content"].startswith(
         "<THINK>birdY 0.00, velY 0.00. TAP: velY 1.60, birdY 1.60. No TAP: velY -0.30, birdY -0.30. No pipe ahead. "
     )
@@ -84,8 +84,8 @@ def test_training_and_validation_are_on_seeds_that_never_meet(tmp_path):
     plan = Plan(games=10, max_turns=10, validation=0.3)
     told = write(plan, tmp_path / "demos.jsonl")
     training, validation = _lines(tmp_path / "demos.jsonl"), _lines(tmp_path / "demos.validation.jsonl")
-    assert [line["seed"] for line in training] == [TRAIN_SEEDS + number for number in range(7)]
-    assert [line["seed"] for line in validation] == [VALIDATION_SEEDS + number for number in range(3)]
+    assert [line["seed"] for line in training] == list(TRAINING_SEEDS[:7])
+    assert [line["seed"] for line in validation] == list(VALIDATION_SEEDS[:3])
     assert "7 games, 70 turns in 7 lines" in told
     assert "3 games, 30 turns in 3 lines" in told
 
@@ -140,7 +140,7 @@ def test_changed_prompts_seeds_and_lengths_are_found(tmp_path):
         change(line)
         return problems(line)
 
-    assert changed(lambda line: line.update(seed=5))[0] == "seed 5 is one of evaluation"
+    assert changed(lambda line: line.update(seed=5))[0] == "seed 5 is not one of training or validation"
     assert changed(lambda line: line["messages"][0].update(content="Fly!")) == ["the system prompt is another"]
     assert changed(lambda line: line["messages"].pop(2))[0].startswith("roles are")
     assert changed(lambda line: line["rules"].update(max_turns=2)) == ["turn 2: the game had ended (tick limit at tick 2)"]
@@ -157,7 +157,7 @@ def test_numbers_are_what_the_gymnasium_environment_gives(tmp_path):
     arrays = np.load(tmp_path / "numbers.npz")
     assert arrays["lengths"].sum() == len(arrays["actions"]) == len(arrays["rewards"])
     assert arrays["observations"].shape == (len(arrays["actions"]) + 4, 8)
-    assert arrays["seeds"].tolist()[-1] == VALIDATION_SEEDS
+    assert arrays["seeds"].tolist()[-1] == VALIDATION_SEEDS.start
     games = [*demonstrations(plan), *demonstrations(plan, validation=True)]
     assert arrays["actions"].tolist() == [int(tap) for game in games for tap in game.taps]
     env = FlappyBirdEnv(difficulty=games[0].level)

@@ -19,7 +19,7 @@ from flappybird.protocol.prompt import prompt_of
 from flappybird.protocol.rules import Rules
 from flappybird.system.files import read_json
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import TRAIN_SEEDS, check_seed
+from flappybird.world.course import EVALUATION_SEEDS, TRAINING_SEEDS, check_seed
 from flappybird.world.levels import level
 
 MAX_EXAMPLES = 1_000_000
@@ -53,7 +53,7 @@ class Settings:
         for name in args:
             if name not in ARGUMENTS:
                 raise ConfigError(unknown_name(name, ARGUMENTS, "an environment argument"))
-        config = FlappyConfig.of(_world_of(args.get("difficulty"), args.get("config")), args.get("config_overrides"))
+        config = FlappyConfig.of(world_of(args.get("difficulty"), args.get("config")), args.get("config_overrides"))
         rules = Rules(**{name: args[name] for name in RULES if name in args})
         num_examples = _count(args.get("num_examples", cls.num_examples), "num_examples")
         seed = check_seed(args.get("seed", cls.seed))
@@ -70,13 +70,15 @@ class Settings:
     def evaluation_row(self, index: int) -> dict[str, Any]:
         """Return row `index` of the evaluation set. Raises ConfigError where its seed would be one of training."""
         seed = self.seed + index
-        if seed >= TRAIN_SEEDS:
-            raise ConfigError(f"seed = {self.seed}: evaluation seeds must stay below {TRAIN_SEEDS}, where training seeds start")
+        if seed not in EVALUATION_SEEDS:
+            raise ConfigError(
+                f"seed = {self.seed}: evaluation seeds must stay below {EVALUATION_SEEDS.stop}, where training seeds start"
+            )
         return self._row(seed)
 
     def training_row(self, index: int) -> dict[str, Any]:
         """Return row `index` of the endless training set."""
-        return self._row(TRAIN_SEEDS + self.seed + index)
+        return self._row(TRAINING_SEEDS[self.seed + index])
 
     def _row(self, seed: int) -> dict[str, Any]:
         return {
@@ -126,7 +128,7 @@ def opening(rollout: Rollout) -> tuple[str, str]:
     return prompt_of(rollout.game.config, rollout.rules), rollout.message()
 
 
-def _world_of(difficulty: object, config: Any) -> Any:
+def world_of(difficulty: object, config: Any) -> Any:
     """Return the world that a difficulty names, or else `config`. Raises ConfigError where both are given."""
     if difficulty is None:
         return config

@@ -15,10 +15,13 @@ from flappybird.players.sight import FAR, Sight, imagine
 from flappybird.protocol.reply import write_reply
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Physics
-from flappybird.world.game import State
+from flappybird.world.game import State, move
 from flappybird.world.observation import Observation
 from flappybird.world.solver import Survival
 from flappybird.world.units import to_text
+
+MOST_SEARCHES = 4
+"""The most searches for one plan: on what is seen now, from when a new pipe is due, and where pipes leave the screen."""
 
 
 class Decision(NamedTuple):
@@ -54,12 +57,13 @@ def make_policy(name: str, config: FlappyConfig, seed: int | None = None) -> Pol
 
 def plan(policy: Policy, seen: Observation, config: FlappyConfig, ticks: int) -> tuple[tuple[bool, ...], str]:
     """Return what `policy` would do in the next `ticks` ticks as far as can be seen now, and its thought of the first."""
-    first = decision = policy(seen)
-    taps = [decision.tap]
+    first = policy(seen)
+    taps = [first.tap]
+    if isinstance(policy, Explained):
+        return policy.taps(seen, first.tap, ticks), first.thought
     while len(taps) < ticks:
         seen = imagine(seen, taps[-1], config)
-        decision = policy(seen)
-        taps.append(decision.tap)
+        taps.append(policy(seen).tap)
     return tuple(taps), first.thought
 
 
@@ -91,12 +95,12 @@ def chance(config: FlappyConfig, seed: int | None = None) -> Policy:
 
 def heuristic(config: FlappyConfig, seed: int | None = None) -> Policy:
     """Waits while one later flap still carries the bird on, and flaps when now is the last good moment."""
-    return _explained(config, flap_late)
+    return Explained(config, flap_late)
 
 
 def planner(config: FlappyConfig, seed: int | None = None) -> Policy:
     """Exact search: never does what cannot be survived on the pipes in sight, as long as anything can."""
-    return _explained(config, search)
+    return Explained(config, search)
 
 
 class Choice(NamedTuple):
@@ -113,8 +117,7 @@ def flap_late(sight: Sight, state: State) -> Choice:
 
     falls = [(y, velocity)]  # the bird after 0, 1, … ticks of waiting, for as long as it lives
     for low, high in bands:
-        velocity += physics.gravity
-        y += velocity
+        y, velocity = move(y, velocity, False, physics.jump, physics.gravity)
         if not low <= y <= high:
             break
         falls.append((y, velocity))
@@ -123,13 +126,13 @@ def flap_late(sight: Sight, state: State) -> Choice:
 
     best, flap_in = -1, 0
     for wait in reversed(range(len(falls))):
-        y, velocity = falls[wait][0], physics.jump
+        (y, velocity), tap = falls[wait], True
         life = wait
         for low, high in bands[wait:]:
-            y += velocity
+            y, velocity = move(y, velocity, tap, physics.jump, physics.gravity)
             if not low <= y <= high:
                 break
-            velocity += physics.gravity
+            tap = False
             life += 1
         if life > best:
             best, flap_in = life, wait
@@ -149,7 +152,7 @@ def search(sight: Sight, state: State, survival: Survival | None = None) -> Choi
     if hold and tap:
         # Both live: stay near the middle of the next gap, from where any later one is within reach.
         low = sight.aim - _hop(sight.physics) // 2
-        rise = state.y + state.velocity + sight.physics.gravity < low
+        rise = state.then(False, sight.physics).y < low
         return Choice(rise, "both ways live, " + ("rise to the middle" if rise else "hold the middle"))
     if hold or tap:
         return Choice(tap, f"only {'a tap' if tap else 'holding'} lives past the pipes in sight")
@@ -160,16 +163,32 @@ CHOICES: dict[str, Callable[[Sight, State], Choice]] = {"heuristic": flap_late, 
 """How those policies choose that know what they do, by name."""
 
 
-def _explained(config: FlappyConfig, choose: Callable[[Sight, State], Choice]) -> Policy:
-    """Return the policy that makes these choices and gives the numbers with the reason."""
-    physics = Physics.of(config)
+class Explained:
+    """A policy that makes these choices and gives the numbers with the reason."""
 
-    def decide(seen: Observation) -> Decision:
-        sight = Sight.of(seen, physics)
-        tap, why = choose(sight, State(seen.tick, seen.y, seen.velocity))
-        return Decision(tap, f"{_aim(seen, sight)} {_after(seen, tap, physics)}: {why}.")
+    def __init__(self, config: FlappyConfig, choose: Callable[[Sight, State], Choice]) -> None:
+        self.config, self.physics, self.choose = config, Physics.of(config), choose
 
-    return decide
+    def __call__(self, seen: Observation) -> Decision:
+        """Decide the next tick."""
+        sight = Sight.of(seen, self.physics)
+        tap, why = self.choose(sight, State(seen.tick, seen.y, seen.velocity))
+        return Decision(tap, f"{_aim(seen, sight)} {_after(seen, tap, self.physics)}: {why}.")
+
+    def taps(self, seen: Observation, first: bool, ticks: int) -> tuple[bool, ...]:
+        """Return what it does in `ticks` ticks, `first` in the first of them; it searches `MOST_SEARCHES` times at the most."""
+        taps, until = [first], seen.tick + ticks - 1
+        known: Sight | None = None
+        survival: Survival | None = None
+        searches = 0
+        while len(taps) < ticks:
+            seen = imagine(seen, taps[-1], self.config)
+            sight, state = Sight.of(seen, self.physics, until), State(seen.tick, seen.y, seen.velocity)
+            if self.choose is search and not (known and known.holds(sight)):
+                survival = sight.survival(state) if searches < MOST_SEARCHES else None
+                known, searches = sight, searches + 1
+            taps.append((search(sight, state, survival) if survival else flap_late(sight, state)).tap)
+        return tuple(taps)
 
 
 POLICIES: dict[str, Callable[[FlappyConfig, int | None], Policy]] = {
@@ -191,8 +210,8 @@ def _hop(physics: Physics) -> int:
 
 
 def _after(seen: Observation, tap: bool, physics: Physics) -> str:
-    velocity = physics.jump if tap else seen.velocity + physics.gravity
-    return f"{'TAP' if tap else 'no TAP'}: velY {to_text(velocity)}, birdY {to_text(seen.y)}->{to_text(seen.y + velocity)}"
+    y, velocity = move(seen.y, seen.velocity, tap, physics.jump, physics.gravity)
+    return f"{'TAP' if tap else 'no TAP'}: velY {to_text(velocity)}, birdY {to_text(seen.y)}->{to_text(y)}"
 
 
 def _aim(seen: Observation, sight: Sight) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
+from flappybird.system.memory import remembered
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Course, Physics
-from flappybird.world.game import State
+from flappybird.world.game import State, move
 from flappybird.world.observation import Observation
 from flappybird.world.solver import Survival, affordable
 
@@ -18,8 +18,8 @@ FAR = 300
 MAX_WORK, MAX_BITS = 4_000_000_000, 160_000_000
 """What the planner spends on one search at the most, see `solver.affordable`: about a tenth of a second, and 20 MB."""
 
-LARGE_BITS = 4_000_000
-"""Searches that keep more than this (half a megabyte; at the card's defaults it is 3 kB) are remembered for less long."""
+REMEMBERED = 32_000_000
+"""How much memory searches may take from one turn to the next; bytes. At the card's defaults one takes 4 kB."""
 
 
 class Sight(NamedTuple):
@@ -34,17 +34,16 @@ class Sight(NamedTuple):
     """The tick from which on all this can have been seen: the same pipes, and none of them passed."""
 
     @classmethod
-    def of(cls, seen: Observation, physics: Physics) -> Sight:
-        """Return what `seen` shows, under the rules of `physics`."""
+    def of(cls, seen: Observation, physics: Physics, until: int = 0) -> Sight:
+        """Return what `seen` shows, under the rules of `physics`; `until` is the last tick of the plan that it is imagined in."""
         # An observation may be made up: no pipe can stand where none has appeared yet.
-        pipes = [((physics.world_w - x) // physics.speed, gap_y) for x, gap_y in seen.pipes if x <= physics.world_w]
-        coming = [(age, gap_y) for age, gap_y in pipes if age < physics.pass_age]
+        pipes = [((physics.world_w - x) // physics.speed, x, gap_y) for x, gap_y in seen.pipes if x <= physics.world_w]
         ahead = []
-        for index, (age, gap_y) in enumerate(coming):
+        for index, (age, _, gap_y) in enumerate(pipe for pipe in pipes if not physics.passed(pipe[1])):
             height = seen.gap_height if index == 0 else physics.gap_height(seen.score + index)
             ahead.append((seen.tick - age, gap_y, height))
         newest = seen.tick - min(pipes)[0] if pipes else None
-        return cls._from(physics, seen.tick, tuple(ahead), newest, seen.score)
+        return cls._from(physics, seen.tick, tuple(ahead), newest, seen.score, max(seen.tick, until))
 
     @classmethod
     def at(cls, course: Course, tick: int) -> tuple[Sight, int]:
@@ -53,15 +52,18 @@ class Sight(NamedTuple):
         ahead = tuple((physics.spawn_tick(number), *course.gap(number)) for number in range(score, newest + 1))
         appeared = physics.spawn_tick(newest)
         on_screen = newest >= 0 and tick - appeared <= physics.last_age
-        sight = cls._from(physics, tick, ahead, appeared if on_screen else None, score)
+        sight = cls._from(physics, tick, ahead, appeared if on_screen else None, score, tick)
         changes = (physics.spawn_tick(newest + 1), physics.spawn_tick(score) + physics.pass_age)
         return sight, min(changes) if on_screen and appeared + physics.last_age >= min(changes) else tick + 1
 
     @classmethod
-    def _from(cls, physics: Physics, tick: int, ahead: tuple[tuple[int, int, int], ...], newest: int | None, score: int) -> Sight:
-        # The next pipe cannot appear before the interval is over; before the first one, not before the next tick.
-        appears = max(tick + 1, newest + physics.interval) if newest is not None else max(tick + 1, physics.first_spawn)
-        last = min(appears + physics.enter_age - 1, (ahead[0][0] if ahead else tick) + physics.pass_age + FAR)
+    def _from(
+        cls, physics: Physics, tick: int, ahead: tuple[tuple[int, int, int], ...], newest: int | None, score: int, until: int
+    ) -> Sight:
+        # The next pipe cannot appear before the interval is over; where it could have by now, not before all that is imagined is.
+        due = newest + physics.interval if newest is not None else physics.first_spawn
+        appears = due if due > tick else until + 1
+        last = min(appears + physics.enter_age - 1, (ahead[0][0] if ahead else until) + physics.pass_age + FAR)
         if ahead:
             # Since the newest of the pipes appeared and the one before the next was passed.
             passed = ahead[0][0] - physics.interval + physics.pass_age if score else 0
@@ -99,33 +101,26 @@ class Sight(NamedTuple):
         grid = 0 if state.y % step == 0 and state.velocity % step == 0 else gcd(state.y, state.velocity)
         # One solution serves all ticks that see the same.
         first, ticks = self.since + 1, self.last - self.since
-        if affordable(self.physics, ticks, grid, most=MAX_WORK, bits=LARGE_BITS):
-            return _survival(self, first, grid)
         if affordable(self.physics, ticks, grid, most=MAX_WORK, bits=MAX_BITS):
-            return _large_survival(self, first, grid)
+            return _survival(self, first, grid)
         return None
 
 
-def _solve(sight: Sight, first: int, grid: int) -> Survival:
+@remembered(REMEMBERED)
+def _survival(sight: Sight, first: int, grid: int) -> Survival:
     return Survival(sight.physics, sight.bands(first, sight.last), first, grid)
-
-
-_survival = lru_cache(maxsize=2048)(_solve)
-
-_large_survival = lru_cache(maxsize=16)(_solve)
 
 
 def imagine(seen: Observation, tap: bool, config: FlappyConfig) -> Observation:
     """Return `seen` one tick later, as far as can be seen now: no new pipe, and no crash."""
     physics = Physics.of(config)
-    velocity = physics.jump if tap else seen.velocity + physics.gravity
+    y, velocity = move(seen.y, seen.velocity, tap, physics.jump, physics.gravity)
     pipes = tuple((x - physics.speed, gap_y) for x, gap_y in seen.pipes)
-    reach = physics.width + 2 * physics.radius
-    passed = sum(2 * (physics.bird_x - x) <= reach < 2 * (physics.bird_x - x + physics.speed) for x, _ in seen.pipes)
+    passed = sum(physics.passed(x - physics.speed) and not physics.passed(x) for x, _ in seen.pipes)
     score = seen.score + passed
     return seen._replace(
         tick=seen.tick + 1,
-        y=seen.y + velocity,
+        y=y,
         velocity=velocity,
         pipes=tuple((x, gap_y) for x, gap_y in pipes if 2 * x + physics.width >= 0),
         score=score,

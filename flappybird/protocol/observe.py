@@ -66,7 +66,7 @@ def next_gap(seen: Observation, physics: Physics) -> str:
         # In half units, so that half a width is whole.
         left = 2 * (x - seen.x - seen.radius) - physics.width
         right = 2 * (x - seen.x + seen.radius) + physics.width
-        if right >= 0:
+        if not physics.passed(x):
             top = 2 * (gap_y - seen.y - seen.radius) + seen.gap_height
             bottom = 2 * (gap_y - seen.y + seen.radius) - seen.gap_height
             edges = {"left": left, "right": right, "top": top, "bottom": bottom}
@@ -117,5 +117,5 @@ def world_map(seen: Observation, config: FlappyConfig) -> list[str]:
 def pipe_heights(seen: Observation, config: FlappyConfig) -> list[int]:
     """Return the gap height (units) of every pipe on screen, from the left."""
     physics = Physics.of(config)
-    passed = sum((physics.world_w - x) // physics.speed >= physics.pass_age for x, _ in seen.pipes)
+    passed = sum(physics.passed(x) for x, _ in seen.pipes)
     return [gap_height(config, seen.score - passed + index) for index in range(len(seen.pipes))]

@@ -1,98 +1,85 @@
 """Which courses can be flown at all: the solver's question, asked of thousands of courses at once.
 
-`solver.Survival` goes backwards over one course and answers for any state. Here the birds go forwards from tick 0, all
-that can be alive at a time as sets of bits, one set per ticks since the last TAP, on arrays over the courses.
+`solver.Survival` goes backwards over one course and answers for any state. Here the birds go forwards from tick 0: for
+each velocity that a living bird can have, the set of its ys. The sets of many courses lie side by side in one whole
+number, so that a tick of all of them costs a few shifts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Course, Physics
+from flappybird.world.game import move
 
-Sets = NDArray[np.uint64]
-"""Sets of ys, (words, courses): bit b of word w is the grid step 64 w + b above the lowest y of a living bird."""
+_BITS = 2**18
+"""About how long the numbers are: 32 kB stay in a processor's cache."""
 
 
 def impassable(config: FlappyConfig, seeds: Sequence[int], ticks: int = 300) -> list[int]:
     """Return those of `seeds` on whose course no sequence of actions lives to tick `ticks`; exact."""
-    physics = Physics.of(config)
-    grid = gcd(physics.jump, physics.gravity)
-    base = -(-physics.low // grid)
-    words = (physics.high // grid - base) // 64 + 1
-    courses = [Course(config, seed) for seed in seeds]
-
-    velocities = _falls(physics)
-    flying: list[Sets] = []  # the ys of birds that have tapped, by ticks since the last TAP
-    fallen, velocity = 0, 0  # the bird that never has
-    waiting = np.ones(len(courses), bool)  # on which courses it lives
-    until = 0
-    for tick in range(1, ticks + 1):
-        if tick >= until:
-            bands = [course.band(tick) for course in courses]
-            low, high = np.array([band.low for band in bands]), np.array([band.high for band in bands])
-            alive = _between(-(-low // grid) - base, high // grid - base, words)
-            until = min((band.until for band in bands), default=ticks)
-
-        jump = physics.jump // grid
-        tapping = _shifted(np.bitwise_or.reduce(flying), jump) if flying else np.zeros((words, len(courses)), np.uint64)
-        at = fallen // grid - base + jump
-        if 0 <= at < 64 * words:
-            tapping[at // 64] |= waiting.astype(np.uint64) << np.uint64(at % 64)
-        falling = [_shifted(ys, speed // grid) for ys, speed in zip(flying, velocities[1:], strict=False)]
-        flying = [ys & alive for ys in (tapping, *falling)]
-        velocity += physics.gravity
-        fallen += velocity
-        waiting &= (low <= fallen) & (fallen <= high)
-
-    lives = waiting
-    for ys in flying:
-        lives = lives | ys.any(axis=0)
-    return [seed for seed, lived in zip(seeds, lives.tolist(), strict=True) if not lived]
+    lanes = _Lanes(Physics.of(config))
+    many = max(_BITS // lanes.width, 1)
+    blocked: list[int] = []
+    for first in range(0, len(seeds), many):
+        some = seeds[first : first + many]
+        lived = lanes.lived([Course(config, seed) for seed in some], ticks)
+        blocked += [seed for seed, alive in zip(some, lived, strict=True) if not alive]
+    return blocked
 
 
-def _falls(physics: Physics) -> list[int]:
-    """Velocities 0, 1, … ticks after a TAP, up to where a bird has fallen through the whole world."""
-    velocities, y, top = [physics.jump], 0, 0
-    while top - y <= physics.high - physics.low:
-        velocities.append(velocities[-1] + physics.gravity)
-        y += velocities[-1]
-        top = max(top, y)
-    return velocities
+class _Lanes:
+    """Sets of ys, one per course, in one whole number: bit i of a lane is the grid step i above the lowest living bird's y."""
 
+    def __init__(self, physics: Physics) -> None:
+        self._jump, self._gravity = physics.jump, physics.gravity
+        self._grid = gcd(physics.jump, physics.gravity)
+        self._base = -(-physics.low // self._grid)
+        self._heights = physics.high // self._grid - self._base + 1
+        y, velocity = 0, physics.gravity  # no living bird is faster than one that has fallen through the whole world
+        while y >= physics.low - physics.high:
+            y, velocity = move(y, velocity, False, physics.jump, physics.gravity)
+        # Above its ys a lane has room for one move, so that no bird lands in the next lane.
+        room = min(max(physics.jump, -velocity) // self._grid, self._heights)
+        self._bytes = -(-(self._heights + room) // 8)
+        self.width = 8 * self._bytes
+        """Bits of a lane."""
 
-def _between(first: NDArray[Any], last: NDArray[Any], words: int) -> Sets:
-    """The sets of all steps from `first` to `last`, one per course."""
-    every = np.uint64(2**64 - 1)
-    sets = np.zeros((words, len(first)), np.uint64)
-    for word in range(words):
-        low, high = np.maximum(first - 64 * word, 0), np.minimum(last - 64 * word, 63)
-        some = low <= high
-        sets[word, some] = (every << low[some].astype(np.uint64)) & (every >> (63 - high[some]).astype(np.uint64))
-    return sets
+    def lived(self, courses: Sequence[Course], ticks: int) -> list[bool]:
+        """Return for each course whether some bird on it is alive at tick `ticks`."""
+        flying = {0: self._joined([(0, 0)] * len(courses))}  # the ys of living birds, by velocity
+        alive, until = 0, 0
+        for tick in range(1, ticks + 1):
+            if tick >= until:  # bands change at the same ticks on all courses
+                bands = [course.band(tick) for course in courses]
+                alive, until = self._joined([(low, high) for low, high, _ in bands]), bands[0].until
+            then: dict[int, int] = {}
+            every = 0
+            for velocity, ys in flying.items():
+                every |= ys
+                way, faster = move(0, velocity, False, self._jump, self._gravity)
+                then[faster] = self._moved(ys, way // self._grid) & alive
+            then[self._jump] = then.get(self._jump, 0) | self._moved(every, self._jump // self._grid) & alive
+            flying = {velocity: ys for velocity, ys in then.items() if ys}
+        some = 0
+        for ys in flying.values():
+            some |= ys
+        size = self._bytes
+        lanes = some.to_bytes(size * len(courses), "little")
+        return [any(lanes[at : at + size]) for at in range(0, len(lanes), size)]
 
+    def _joined(self, bands: Sequence[tuple[int, int]]) -> int:
+        """The sets of all ys from `low` to `high` (units), one per course."""
+        lanes = []
+        for low, high in bands:
+            first, last = -(-low // self._grid) - self._base, high // self._grid - self._base
+            lanes.append(((1 << last + 1) - (1 << first) if first <= last else 0).to_bytes(self._bytes, "little"))
+        return int.from_bytes(b"".join(lanes), "little")
 
-def _shifted(sets: Sets, by: int) -> Sets:
-    """The sets, each moved `by` grid steps up; what leaves at either end is gone."""
-    words, bits = divmod(abs(by), 64)
-    moved = np.zeros_like(sets)
-    size = len(sets)
-    if words >= size:
-        return moved
-    up = by >= 0
-    whole, target = (sets[: size - words], moved[words:]) if up else (sets[words:], moved[: size - words])
-    if not bits:
-        target[:] = whole
-    elif up:
-        np.left_shift(whole, np.uint64(bits), out=target)
-        target[1:] |= whole[:-1] >> np.uint64(64 - bits)
-    else:
-        np.right_shift(whole, np.uint64(bits), out=target)
-        target[:-1] |= whole[1:] << np.uint64(64 - bits)
-    return moved
+    def _moved(self, ys: int, by: int) -> int:
+        """The sets, each moved `by` grid steps up; what leaves a lane must be masked."""
+        if abs(by) > self._heights:
+            return 0
+        return ys << by if by >= 0 else ys >> -by

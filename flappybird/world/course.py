@@ -7,7 +7,8 @@ and nothing accumulates, so every engine that reads this timetable sees the same
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from numbers import Integral
+from typing import NamedTuple
 
 from flappybird.errors import ConfigError, show
 from flappybird.world.config import FlappyConfig
@@ -16,8 +17,21 @@ from flappybird.world.units import HUNDREDTH, to_units
 MAX_SEED = 2**53 - 1
 """Seeds run from 0 to this: every whole number that JSON and JavaScript keep exactly."""
 
-TRAIN_SEEDS = 2**40
-"""Training seeds start here and evaluation seeds stay below, so that the two never meet."""
+EVALUATION_SEEDS = range(2**40)
+"""What models and policies are compared on: the only seeds that a person asks for by name."""
+
+TRAINING_SEEDS = range(2**40, 2**51)
+"""What language models train on, by reinforcement or from demonstrations."""
+
+GYMNASIUM_SEEDS = range(2**51, 2**52)
+"""What Gymnasium's environments draw from when they are reset without a seed."""
+
+VALIDATION_SEEDS = range(2**52, MAX_SEED + 1)
+"""What demonstrations are validated on."""
+
+SEED_RANGES = (EVALUATION_SEEDS, TRAINING_SEEDS, GYMNASIUM_SEEDS, VALIDATION_SEEDS)
+"""Every seed lies in exactly one of these, and counting on from a seed never leaves its range, so nothing that was
+trained on is ever validated or evaluated on."""
 
 MAX_TICK = 2**40
 """No course is asked for ticks past this."""
@@ -26,8 +40,8 @@ _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
-def mix64(number: Any) -> Any:
-    """Return 64 well-mixed bits of `number`, a whole number or an array of uint64: the output function of SplitMix64.
+def mix64(number: int) -> int:
+    """Return 64 well-mixed bits of `number`: the output function of SplitMix64.
 
     Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
     """
@@ -36,17 +50,18 @@ def mix64(number: Any) -> Any:
     return number ^ number >> 31
 
 
-def course_key(seed: Any) -> Any:
-    """Return what the gaps of the course `seed` are drawn from; of many at once where `seed` is an array of uint64."""
+def course_key(seed: int) -> int:
+    """Return what the gaps of the course `seed` are drawn from."""
     return mix64(seed + _GOLDEN & _MASK)
 
 
-def draw(key: Any, number: Any, choices: int) -> Any:
+def draw(key: int, number: int, choices: int) -> int:
     """Return a number from 0 to `choices` - 1, each as likely: the draw of pipe `number` of the course with this key.
 
-    Key and number may be arrays of uint64; every engine draws here.
+    Every engine draws here; one whose numbers have 64 bits passes all three as unsigned ones. Hence no `number + 1`: a signed
+    1 would turn the sum into a fraction.
     """
-    bits = mix64(key + (number + 1) * _GOLDEN & _MASK) >> 32
+    bits = mix64(key + number * _GOLDEN + _GOLDEN & _MASK) >> 32
     return bits * choices >> 32
 
 
@@ -141,11 +156,24 @@ class Physics(NamedTuple):
         """Return the tick in which pipe `number` appears."""
         return self.first_spawn + number * self.interval
 
+    def enter_tick(self, number: int) -> int:
+        """Return the first tick in which pipe `number` touches the bird's x range."""
+        return self.first_spawn + number * self.interval + self.enter_age
+
+    def leave_tick(self, number: int) -> int:
+        """Return the first tick in which it no longer does."""
+        return self.first_spawn + number * self.interval + self.leave_age + 1
+
+    def passed(self, x: int) -> bool:
+        """Whether a pipe whose centre is at `x` has been passed: its right edge is left of the bird's left edge."""
+        return 2 * (self.bird_x - x) > self.width + 2 * self.radius
+
     def newest(self, tick: int, age: int = 0) -> int:
         """Return the number of the newest pipe that is at least `age` ticks old at `tick`, -1 where there is none."""
-        return max((tick - age - self.first_spawn) // self.interval, -1)
+        number = (tick - age - self.first_spawn) // self.interval
+        return number if number > -1 else -1  # not max(): this is asked at every change of a band
 
-    def gap_y(self, drawn: Any) -> Any:
+    def gap_y(self, drawn: int) -> int:
         """Return the gap's centre (units) that a draw stands for."""
         return (drawn - self.gap_choices // 2) * HUNDREDTH
 
@@ -178,7 +206,7 @@ class Course:
         self.config = config
         self.seed = check_seed(seed)
         self.physics = Physics.of(config)
-        self._key = course_key(seed)
+        self._key = course_key(self.seed)
 
     def __repr__(self) -> str:
         return f"Course(seed={self.seed}, config={self.config.changed()})"
@@ -204,21 +232,25 @@ class Course:
 
     def touching(self, tick: int) -> range:
         """Return the numbers of the pipes that are in the bird's x range at `tick`."""
-        oldest = self.physics.newest(tick, self.physics.leave_age + 1) + 1
-        return range(oldest, self.physics.newest(tick, self.physics.enter_age) + 1)
+        physics = self.physics
+        oldest = physics.newest(tick, physics.leave_age + 1) + 1
+        return range(oldest, physics.newest(tick, physics.enter_age) + 1)
 
     def band(self, tick: int) -> Band:
         """Return where the bird can live at `tick`: inside the gaps it is passing, off floor and ceiling."""
+        # Asked every few ticks of every game: compares instead of calling min and max, and makes no Gap.
         physics = self.physics
         low, high = physics.low, physics.high
         touching = self.touching(tick)
         for number in touching:
-            gap = self.gap(number)
-            low = max(low, gap.y - gap.height // 2 + physics.radius)
-            high = min(high, gap.y + gap.height // 2 - physics.radius)
-        enters = physics.spawn_tick(touching.stop) + physics.enter_age
-        leaves = physics.spawn_tick(touching.start) + physics.leave_age + 1
-        return Band(low, high, min(enters, leaves))
+            middle = physics.gap_y(draw(self._key, number, physics.gap_choices))
+            room = physics.gap_height(number) // 2 - physics.radius
+            if middle - room > low:
+                low = middle - room
+            if middle + room < high:
+                high = middle + room
+        enters, leaves = physics.enter_tick(touching.stop), physics.leave_tick(touching.start)
+        return Band(low, high, enters if enters < leaves else leaves)
 
 
 def gap_height(config: FlappyConfig, number: int) -> int:
@@ -227,7 +259,8 @@ def gap_height(config: FlappyConfig, number: int) -> int:
 
 
 def check_seed(seed: object) -> int:
-    """Return `seed`. Raises ConfigError where it is not a whole number from 0 to `MAX_SEED`."""
-    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
+    """Return `seed` as an int, also one of numpy's. Raises ConfigError where it is no whole number from 0 to `MAX_SEED`."""
+    whole = int(seed) if not isinstance(seed, bool) and isinstance(seed, Integral) else -1
+    if not 0 <= whole <= MAX_SEED:
         raise ConfigError(f"seed = {show(seed)}: must be a whole number from 0 to {MAX_SEED}")
-    return seed
+    return whole

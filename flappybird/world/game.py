@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from flappybird.errors import ConfigError, GameOver, show
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import MAX_TICK, Course
+from flappybird.world.course import MAX_TICK, Course, Physics
 from flappybird.world.observation import Observation
 from flappybird.world.units import to_float, to_text
 
@@ -61,6 +61,19 @@ class State(NamedTuple):
     tick: int = 0
     y: int = 0
     velocity: int = 0
+
+    def then(self, tap: bool, physics: Physics) -> State:
+        """Return the state one tick later, whatever the bird meets there."""
+        return State(self.tick + 1, *move(self.y, self.velocity, tap, physics.jump, physics.gravity))
+
+
+def move(y: int, velocity: int, tap: bool, jump: int, gravity: int) -> tuple[int, int]:
+    """Return the bird's y and velocity after one tick: it flaps or falls, and moves.
+
+    y, in units, and velocity, jump and gravity, in units per tick, up is positive. Every engine moves birds by this.
+    """
+    velocity = jump if tap else velocity + gravity
+    return y + velocity, velocity
 
 
 class FlappyGame:
@@ -119,8 +132,8 @@ class FlappyGame:
             raise GameOver(f"the game has ended ({self.outcome}); make a new one to play on")
 
         # The bird flaps or falls, and moves.
-        velocity = self._velocity = self._jump if tap else self._velocity + self._gravity
-        y = self._y = self._y + velocity
+        y, self._velocity = move(self._y, self._velocity, tap, self._jump, self._gravity)
+        self._y = y
 
         # Pipes move, leave, appear: where each stands follows from its age, so the clock is all there is to move.
         tick = self.tick = self.tick + 1
@@ -183,7 +196,7 @@ class FlappyGame:
     @property
     def truncated(self) -> bool:
         """Whether the tick limit ended the game."""
-        return self.outcome is not None and not self.outcome.reason.crashed
+        return self.outcome is not None and self.outcome.reason is Reason.TICK_LIMIT
 
     def observation(self) -> Observation:
         """Return what a player sees now; `str()` of it is the text that a model reads."""

@@ -8,13 +8,14 @@ tick along it can be answered by a TAP that is.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from math import gcd
 
 from flappybird.errors import TooMuchWork
 from flappybird.world.course import Course, Physics
-from flappybird.world.game import State
+from flappybird.world.game import State, move
 
 MAX_WORK = 8_000_000_000
 """The most set bits that a solution may go through: ys × ticks since a TAP × ticks. About a quarter of a second."""
@@ -54,6 +55,8 @@ class Survival:
         # Bit i of a set stands for y = (i + base) * grid.
         self._base = -(-physics.low // self._grid)
         self._tapped = self._solve()
+        self.size = sum(map(sys.getsizeof, self._tapped)) + sys.getsizeof(bands) + 8 * len(bands)
+        """About how much memory this takes; bytes."""
 
     @classmethod
     def of(cls, course: Course, last: int) -> Survival:
@@ -87,12 +90,12 @@ class Survival:
     def survives(self, state: State) -> bool:
         """Whether a bird that is alive in `state` can live to the last tick. Ys and velocities must lie on the grid."""
         tick, y, velocity = state
+        jump, gravity = self.physics.jump, self.physics.gravity
         while tick < self.last:
             tick += 1
-            if self.lands(tick, y + self.physics.jump):
+            if self.lands(tick, y + jump):
                 return True
-            velocity += self.physics.gravity
-            y += velocity
+            y, velocity = move(y, velocity, False, jump, gravity)
             if not self.inside(tick, y):
                 return False
         return True
@@ -109,9 +112,8 @@ class Survival:
 
     def after(self, state: State, tap: bool) -> State | None:
         """Return the state that follows `state`, None where the bird dies. The tick must be before the last."""
-        tick, y, velocity = state
-        velocity = self.physics.jump if tap else velocity + self.physics.gravity
-        return State(tick + 1, y + velocity, velocity) if self.inside(tick + 1, y + velocity) else None
+        then = state.then(tap, self.physics)
+        return then if self.inside(then.tick, then.y) else None
 
     def keeps(self, state: State, tap: bool) -> bool:
         """Whether the bird can still live to the last tick after this action in `state`."""
@@ -131,14 +133,14 @@ def affordable(physics: Physics, ticks: int, grid: int = 0, *, most: int = MAX_W
     return through <= most and kept <= bits
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)  # up to 400 kB each
 def _falls(physics: Physics, ticks: int) -> list[int]:
     """Velocities 0, 1, … ticks after a TAP, up to where a bird has crossed the whole world or the ticks end."""
-    velocities = [physics.jump]
-    y = top = 0
+    y, velocity = top, _ = move(0, 0, True, physics.jump, physics.gravity)
+    velocities = [velocity]
     while top - y <= physics.high - physics.low and len(velocities) <= ticks:
-        velocities.append(velocities[-1] + physics.gravity)
-        y += velocities[-1]
+        y, velocity = move(y, velocity, False, physics.jump, physics.gravity)
+        velocities.append(velocity)
         top = max(top, y)
     return velocities
 

@@ -1,13 +1,11 @@
-"""The peers' side of `engines`, run in an environment of their own: rates as JSON. Arguments: sizes of CartPole vectors."""
+"""The peers' side of `engines`, run in an environment of their own: rates as JSON."""
 
 import json
-import sys
 import time
 from statistics import median
 
 import flappy_bird_gymnasium  # noqa: F401 - registers its environment
 import gymnasium
-import numpy as np
 
 RUNS = 5
 
@@ -44,29 +42,9 @@ def flap(seen):
     return int(seen[9] > lower - 0.08)
 
 
-def vector(games, survive, steps):
-    envs = gymnasium.make_vec("CartPole-v1", num_envs=games, vectorization_mode="vector_entry_point")
-    dice = np.random.default_rng(0)
-    actions = [dice.integers(0, 2, games) for _ in range(64)]
-    seen, _ = envs.reset(seed=1)
-    rates = []
-    for _ in range(RUNS):
-        took = 0.0
-        for step in range(steps):
-            chosen = (seen[:, 2] + seen[:, 3] > 0).astype(np.int64) if survive else actions[step % 64]
-            begun = time.process_time()
-            seen = envs.step(chosen)[0]
-            took += time.process_time() - begun
-        rates.append(games * steps / took)
-    return median(rates)
-
-
-told = {
+rates = {
     "cartpole": single("CartPole-v1", lambda seen: int(seen[2] + seen[3] > 0)),
     "flappy": single("FlappyBird-v0", flap, use_lidar=False),
     "flappy lidar": single("FlappyBird-v0", lambda seen: 0, steps=500, use_lidar=True),
 }
-for size in map(int, sys.argv[1:]):
-    for survive in (True, False):
-        told[f"vector {size} {survive}"] = vector(size, survive, max(40, min(400, 2_000_000 // size)))
-print(json.dumps(told))
+print(json.dumps(rates))

@@ -1,14 +1,17 @@
 """Steps per second: one game, the Gymnasium shape, and many games at once, beside flappy-bird-gymnasium, CartPole and plain C.
 
 Rates are per second of processor time, medians of several runs. "Survives" is a policy whose birds live on, "random"
-taps with a chance of 0.15 (CartPole: 0.5), so that games end and begin all the time.
+taps with a chance of 0.15 (CartPole: 0.5), so that games end and begin all the time. Vector environments are made by
+`gymnasium.make_vec` and give observations; ours and CartPole take turns, so that a busy machine slows both alike.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,10 +20,11 @@ from statistics import median
 from typing import Any
 
 import gymnasium
+import numba
 import numpy as np
 
 from flappybird.batch import FlappyBatch
-from flappybird.gymnasium_env import ENV_ID, FlappyBirdVectorEnv
+from flappybird.gymnasium_env import ENV_ID
 from flappybird.players.policies import CHOICES
 from flappybird.players.sight import Sight
 from flappybird.world.config import FlappyConfig
@@ -29,8 +33,8 @@ from flappybird.world.game import FlappyGame
 from tests.benchmarks._bench import ask, machine, peers
 
 RUNS = 5
-SIZES = (1, 64, 1_024, 4_096, 16_384, 65_536, 262_144)
-BESIDE_PEERS = (1_024, 4_096, 65_536)
+SIZES = (1, 64, 1_024, 4_096, 65_536, 262_144)
+BESIDE_PEERS = (64, 1_024, 4_096, 65_536)
 OPEN = FlappyConfig(easy_gap_height=14.0, base_gap_height=14.0)
 """A world in which a rule of one line survives; its pipes pass as often as the card's."""
 
@@ -79,62 +83,70 @@ def gymnasium_step(steps: int = 20_000) -> float:
     return rate(steps, run)
 
 
-def surviving(games: int, steps: int) -> tuple[FlappyBatch, list[Any]]:
-    """A batch of games at different ages, and taps by which all of them live for `steps` ticks."""
-
-    def batch() -> FlappyBatch:
-        made = FlappyBatch(OPEN, range(games), autoreset=True)
-        for tick in range(60):
-            made.reset(np.arange(tick, games, 60), seeds=np.arange(tick, games, 60))
-            made.step(rule(made))
-        return made
-
-    def rule(made: FlappyBatch) -> Any:
-        return made.y + made.velocity + made.physics.gravity < -20_000
-
-    scout, taps = batch(), []
-    for _ in range(steps):
-        taps.append(rule(scout))
-        assert not scout.step(taps[-1])[0].any()
-    return batch(), taps
+def steps_of(games: int) -> int:
+    """How many steps a run of so many games takes."""
+    return max(40, min(1_000, 2_000_000 // games))
 
 
-def random_taps(games: int) -> list[Any]:
-    """Taps with a chance of 0.15."""
+def random_taps(games: int, chance: float = 0.15) -> list[Any]:
+    """Taps with a chance."""
     dice = np.random.default_rng(0)
-    return [dice.random(games) < 0.15 for _ in range(64)]
+    return [(dice.random(games) < chance).astype(np.int64) for _ in range(64)]
 
 
-def batch_rates(games: int) -> dict[str, float]:
-    """Rates of the batch alone and of the vector environment, surviving and random."""
-    steps = max(40, min(400, 2_000_000 // games))
-    told: dict[str, float] = {}
+def batch_rate(games: int) -> float:
+    """Rate of `FlappyBatch.step` alone, random taps."""
+    batch, taps, steps = FlappyBatch(seeds=range(games), autoreset=True), random_taps(games), steps_of(games)
 
-    def drive(step: Callable[[Any], Any], taps: list[Any]) -> Callable[[], None]:
-        def run() -> None:
-            for number in range(steps):
-                step(taps[number % len(taps)])
+    def run() -> None:
+        for number in range(steps):
+            batch.step(taps[number % len(taps)])
 
-        return run
+    return rate(games * steps, run)
 
-    rates = []
-    for _ in range(RUNS):
-        batch, taps = surviving(games, steps)
-        rates.append(rate(games * steps, drive(batch.step, taps), 1))
-    told["survives"] = median(rates)
-    batch, taps = surviving(games, steps)
 
-    def step_and_observe(tapped: Any) -> None:
-        batch.step(tapped)
-        batch.observe()
+def vector_rate(envs: Any, choose: Callable[[Any, int], Any]) -> float:
+    """Rate of one run of a vector environment, without what choosing actions takes."""
+    seen, _ = envs.reset(seed=1)
+    steps, took = steps_of(envs.num_envs), 0.0
+    for number in range(steps):
+        actions = choose(seen, number)
+        begun = time.process_time()
+        seen = envs.step(actions)[0]
+        took += time.process_time() - begun
+    return float(envs.num_envs * steps / took)
 
-    told["survives, observed"] = rate(games * steps, drive(step_and_observe, taps), 1)
-    many = FlappyBatch(seeds=range(games), autoreset=True)
-    told["random"] = rate(games * steps, drive(many.step, random_taps(games)))
-    envs = FlappyBirdVectorEnv(games)
-    envs.reset(seed=1)
-    told["vector env, random"] = rate(games * steps, drive(envs.step, [taps.astype(np.int64) for taps in random_taps(games)]))
-    return told
+
+def beside_cartpole(games: int, survive: bool) -> tuple[float, float, list[float]]:
+    """Median rates of our vector environment and of CartPole's, and the ratios of all runs; they take turns."""
+    ours = gymnasium.make_vec(ENV_ID, num_envs=games, **({"config": OPEN, "max_turns": None} if survive else {}))
+    cartpole = gymnasium.make_vec("CartPole-v1", num_envs=games, vectorization_mode="vector_entry_point")
+    taps, pushes = random_taps(games), random_taps(games, 0.5)
+
+    def fly(seen: Any, number: int) -> Any:
+        return (seen[:, 0] + seen[:, 1] < -2.3).astype(np.int64) if survive else taps[number % len(taps)]
+
+    def balance(seen: Any, number: int) -> Any:
+        return (seen[:, 2] + seen[:, 3] > 0).astype(np.int64) if survive else pushes[number % len(pushes)]
+
+    rates = [(vector_rate(ours, fly), vector_rate(cartpole, balance)) for _ in range(RUNS)]
+    mine, theirs = zip(*rates, strict=True)
+    return median(mine), median(theirs), sorted(one / other for one, other in rates)
+
+
+def cold_start() -> tuple[float, float]:
+    """Seconds from a new process to the first step of a vector environment: compiling, and compiled before."""
+    code = (
+        "import gymnasium, numpy, flappybird.gymnasium_env as door\n"
+        "envs = gymnasium.make_vec(door.ENV_ID, num_envs=64); envs.reset(); envs.step(numpy.zeros(64, int))"
+    )
+    took = []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(2):
+            begun = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "NUMBA_CACHE_DIR": folder})
+            took.append(time.perf_counter() - begun)
+    return took[0], took[1]
 
 
 class Reference:
@@ -170,45 +182,31 @@ class Reference:
         self._c.step(self._at(self._physics), self.games, self._at(taps), self._at(self.over), *self._state)
 
 
-def c_rates(games: int) -> dict[str, float]:
-    """Rates of plain C on what the batch does; its states are checked to be the same."""
-    steps = max(40, min(400, 2_000_000 // games))
-    told = {}
+def c_rate(games: int) -> float:
+    """Rate of plain C on what the batch does with random taps, but for observations; its states are checked to be the same."""
+    steps, taps, config = steps_of(games), random_taps(games), FlappyConfig()
+    flaps = [each.astype(bool) for each in taps]
     with tempfile.TemporaryDirectory() as folder:
-        for name, config in (("survives", OPEN), ("random", FlappyConfig())):
-            reference = Reference(Path(folder), config, games)
-            if name == "random":
-                taps = random_taps(games)
-            else:
-                scout, taps = FlappyBatch(config, range(games)), []
-                for _ in range(steps):
-                    taps.append(scout.y + scout.velocity + scout.physics.gravity < -20_000)
-                    scout.step(taps[-1])
-            twin = FlappyBatch(config, range(games), autoreset=True)
-            begun = time.process_time()
-            for number in range(steps):
-                reference.step(taps[number % len(taps)])
-            told[name] = games * steps / (time.process_time() - begun)
-            for number in range(steps):
-                twin.step(taps[number % len(taps)])
-            assert (twin.y == reference.y).all()
-            assert (twin.seeds == reference.seed).all()
-            assert (twin.ticks == reference.tick).all()
-    return told
-
-
-def bytes_per_game(games: int = 4_096) -> float:
-    """Memory that a batch keeps per game."""
-    batch = FlappyBatch(seeds=range(games))
-    return sum(value.nbytes for value in vars(batch).values() if isinstance(value, np.ndarray)) / games
+        reference, twin = Reference(Path(folder), config, games), FlappyBatch(config, range(games), autoreset=True)
+        begun = time.process_time()
+        for number in range(steps):
+            reference.step(flaps[number % len(flaps)])
+        took = time.process_time() - begun
+    for number in range(steps):
+        twin.step(taps[number % len(taps)])
+    assert (twin.y == reference.y).all()
+    assert (twin.seeds == reference.seed).all()
+    assert (twin.ticks == reference.tick).all()
+    return games * steps / took
 
 
 def main() -> None:
     """Print all figures."""
-    print(f"{machine()}, numpy {np.__version__}, gymnasium {gymnasium.__version__}\n")
+    busy = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    print(f"{machine()}{busy}, numpy {np.__version__}, numba {numba.__version__}, gymnasium {gymnasium.__version__}\n")
     with peers("flappy-bird-gymnasium", f"gymnasium=={gymnasium.__version__}", f"numpy=={np.__version__}") as python:
-        told = ask(python, "_engine_peers.py", *BESIDE_PEERS)
-    flappy, lidar, cartpole = told["flappy"][0], told["flappy lidar"][0], told["cartpole"][0]
+        rates = ask(python, "_engine_peers.py")
+    flappy, lidar, cartpole = rates["flappy"][0], rates["flappy lidar"][0], rates["cartpole"][0]
     one, shaped = single_game(), gymnasium_step()
     print("One game                                          steps/s   × flappy-bird-gymnasium")
     for name, steps in (
@@ -219,36 +217,29 @@ def main() -> None:
         ("ours, FlappyGame.step", one),
     ):
         print(f"  {name:<44} {steps:>10,.0f} {steps / flappy:>8.1f}")
-    print(f"  (deaths per 20,000 steps: flappy-bird-gymnasium {told['flappy'][1]:.0f}, ours 0)")
+    print(f"  (deaths per 20,000 steps: flappy-bird-gymnasium {rates['flappy'][1]:.0f}, ours 0)")
 
-    print("\nMany games, million steps/s")
-    columns = ("survives", "survives, observed", "random", "vector env, random")
-    print(f"  {'N':>8} {''.join(f'{column:>20}' for column in columns)} {'µs per step':>12}")
-    rates = {}
-    for games in SIZES:
-        rates[games] = batch_rates(games)
-        cells = "".join(f"{rates[games][column] / 1e6:>20.2f}" for column in columns)
-        print(f"  {games:>8,} {cells} {games / rates[games]['survives'] * 1e6:>12.1f}", flush=True)
-    print(f"  memory per game: {bytes_per_game():.0f} bytes")
-
-    print("\nBeside peers, million steps/s             N   ours   peer   ratio")
-    for games in BESIDE_PEERS:
-        for name, ours, peer in (
-            ("vector CartPole, both survive", "survives", told[f"vector {games} True"]),
-            ("the same, ours with observations", "survives, observed", told[f"vector {games} True"]),
-            ("vector CartPole, both random", "random", told[f"vector {games} False"]),
-            ("the same, through our vector env", "vector env, random", told[f"vector {games} False"]),
-        ):
-            print(
-                f"  {name:<34} {games:>7,} {rates[games][ours] / 1e6:>6.1f} {peer / 1e6:>6.1f} {rates[games][ours] / peer:>7.2f}"
-            )
-    try:
+    print("\nVector environments, gymnasium.make_vec, million steps/s")
+    print(f"  {'':<14} {'N':>8} {'ours':>8} {'CartPole':>9} {'ratio':>7}   ratios of single runs")
+    for survive in (False, True):
         for games in BESIDE_PEERS:
-            for name, limit in c_rates(games).items():
-                ours = rates[games][name]
-                print(f"  {'C, one thread, ' + name:<34} {games:>7,} {ours / 1e6:>6.1f} {limit / 1e6:>6.1f} {ours / limit:>7.2f}")
-    except FileNotFoundError:
-        print("  no gcc: C is left out")
+            mine, theirs, ratios = beside_cartpole(games, survive)
+            spread = f"{ratios[0]:.2f} to {ratios[-1]:.2f}"
+            name = "both survive" if survive else "both random"
+            cells = f"{mine / 1e6:>8.2f} {theirs / 1e6:>9.2f} {mine / theirs:>7.2f}"
+            print(f"  {name:<14} {games:>8,} {cells}   {spread}", flush=True)
+
+    print("\nFlappyBatch.step, random taps, million steps/s")
+    print(f"  {'N':>8} {'ours':>8} {'µs per step':>12} {'C, one thread, no observations':>31}")
+    for games in SIZES:
+        mine = batch_rate(games)
+        try:
+            c = f"{c_rate(games) / 1e6:.2f}"
+        except FileNotFoundError:
+            c = "no gcc"
+        print(f"  {games:>8,} {mine / 1e6:>8.2f} {games / mine * 1e6:>12.1f} {c:>31}", flush=True)
+    first, cached = cold_start()
+    print(f"  from a new process to the first step: {first:.1f} s, compiled before: {cached:.1f} s")
 
 
 if __name__ == "__main__":

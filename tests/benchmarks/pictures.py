@@ -146,7 +146,8 @@ def memory(folder: Path) -> None:
     """Peak memory while writing, of a short and of a long episode."""
     code = (
         "import sys; from pathlib import Path\n"
-        "from flappybird.world.config import FlappyConfig; from flappybird.protocol.rules import Rules; from flappybird.players.games import fly\n"
+        "from flappybird.world.config import FlappyConfig; from flappybird.protocol.rules import Rules\n"
+        "from flappybird.players.games import fly\n"
         "from render.clip import Clip; from render.frames import Track; from videos.writer import write\n"
         "clip = Clip([Track(fly('planner', FlappyConfig(), 3, Rules(max_turns=int(sys.argv[1]))))])\n"
         "def peak(): return next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"

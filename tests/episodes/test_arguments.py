@@ -263,7 +263,7 @@ def test_without_the_renderer_one_line_says_what_brings_it(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "render", None)
     monkeypatch.setitem(sys.modules, "render.scene", None)
-    with pytest.raises(ImportError, match=r"pip install 'flappybird\[render\]'") as refused:
+    with pytest.raises(ImportError, match=r"the extra \[render\] brings it") as refused:
         messages.require_renderer(Rules(observation="image"))
     assert "\n" not in str(refused.value)
     messages.require_renderer(Rules())

@@ -16,7 +16,7 @@ from tests.trust.faults import FaultProxy, once
 
 def test_D12_games_of_hostile_replies_are_played_to_their_end_and_verified(monkeypatch):
     dice = random.Random(8)
-    monkeypatch.setattr(server, "answer", lambda *_: hostile.text(dice).encode("utf-8", "replace").decode("utf-8"))
+    monkeypatch.setattr(server, "answer", lambda *_: [hostile.text(dice).encode("utf-8", "replace").decode("utf-8")])
     with serving() as url:
         for index in range(6):
             (trace,) = play_v1(url, index=index, max_turns=25).traces

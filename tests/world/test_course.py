@@ -7,9 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flappybird.episodes.arguments import Settings
 from flappybird.errors import ConfigError
+from flappybird.sft import Plan
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import Course, gap_height
+from flappybird.world.course import (
+    EVALUATION_SEEDS,
+    GYMNASIUM_SEEDS,
+    MAX_SEED,
+    SEED_RANGES,
+    TRAINING_SEEDS,
+    VALIDATION_SEEDS,
+    Course,
+    gap_height,
+)
 from tests.worlds import worlds
 
 seeds = st.integers(0, 2**53 - 1)
@@ -78,6 +89,38 @@ def test_A03_the_next_pipe_is_the_first_that_can_still_be_hit(config, seed, tick
         assert course.passed(tick) in (hittable[0], hittable[0] - 1)
     touching = [pipe.number for pipe in pipes if 2 * abs(pipe.x - physics.bird_x) < reach]
     assert list(course.touching(tick)) == touching
+
+
+def test_every_seed_has_one_purpose():
+    assert [seeds.start for seeds in SEED_RANGES] == [0, *(seeds.stop for seeds in SEED_RANGES[:-1])]
+    assert SEED_RANGES[-1][-1] == MAX_SEED
+    assert all(len(seeds[: 2**40]) == 2**40 for seeds in SEED_RANGES)
+    assert {*SEED_RANGES} == {EVALUATION_SEEDS, TRAINING_SEEDS, GYMNASIUM_SEEDS, VALIDATION_SEEDS}
+
+
+def test_no_row_leaves_the_range_of_its_purpose():
+    # The last seed that an environment or a plan can be asked for, and as many games as it can have.
+    last = Settings.of(seed=EVALUATION_SEEDS[-10])
+    assert last.evaluation_row(9)["seed"] == EVALUATION_SEEDS[-1]
+    with pytest.raises(ConfigError, match="evaluation seeds must stay below"):
+        last.evaluation_row(10)
+    assert last.training_row(10**12)["seed"] in TRAINING_SEEDS
+    with pytest.raises(IndexError):
+        last.training_row(2**51)
+    plan = Plan(seed=2**50, games=10_000_000).check()
+    for seeds in (TRAINING_SEEDS, VALIDATION_SEEDS):
+        assert seeds[plan.seed] + plan.games in seeds
+    for seed in (2**50 + 1, -1):
+        with pytest.raises(ConfigError, match="--seed"):
+            Plan(seed=seed).check()
+
+
+def test_seeds_of_numpy_are_whole_numbers_too():
+    np = pytest.importorskip("numpy")
+    assert type(Course(FlappyConfig(), np.int64(7)).seed) is int
+    for wrong in (np.float64(7), np.bool_(True), np.int64(-1)):
+        with pytest.raises(ConfigError, match="must be a whole number"):
+            Course(FlappyConfig(), wrong)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**53, 1.5, "7", None, True])

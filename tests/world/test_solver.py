@@ -1,6 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flappybird.system.memory import remembered
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Course
 from flappybird.world.game import FlappyGame, State
@@ -76,3 +77,38 @@ def test_what_keeps_a_bird_alive_is_what_the_game_says():
         assert any(keeps)
         game.step(keeps[1])
     assert game.truncated
+
+
+def test_what_is_remembered_is_bounded_by_its_bytes_and_not_by_its_number():
+    solved = []
+    size = Survival.of(Course(FlappyConfig(), 0), 100).size
+    assert 3_000 < size < 20_000
+
+    @remembered(3 * size)
+    def solve(seed, last=100):
+        solved.append((seed, last))
+        return Survival.of(Course(FlappyConfig(), seed), last)
+
+    for seed in (0, 1, 0, 1):
+        solve(seed)
+    assert solved == [(0, 100), (1, 100)]
+    for _ in range(2):
+        assert solve(0, 5_000).last == 5_000  # larger than all that is to be kept: solved, and not kept
+    assert solved[2:] == [(0, 5_000)] * 2
+    for seed in range(20):
+        solve(seed)
+    solve(0)
+    assert solved[-1] == (0, 100)
+
+
+def test_a_solution_says_how_much_memory_it_takes():
+    import tracemalloc
+
+    course = Course(FlappyConfig(gravity=-0.3001), 0)
+    tracemalloc.start()
+    try:
+        survival = Survival.of(course, 200)
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert survival.size <= taken <= 1.1 * survival.size + 50_000

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from flappybird.errors import ConfigError, EpisodeError, FlappyError, MissingPart, show, unknown_name
+from flappybird.episodes.rewards import SURVIVAL_RAMP_TICKS, WEIGHTS, survived
+from flappybird.errors import ConfigError, EpisodeError, FlappyError, show, unknown_name
 from flappybird.players.policies import CHOICES, Choice
 from flappybird.players.sight import Sight, imagine
 from flappybird.protocol.observe import card
@@ -25,7 +26,6 @@ from flappybird.protocol.prompt import system_prompt
 from flappybird.protocol.reply import Status, read_reply, write_reply
 from flappybird.protocol.rules import Rules
 from flappybird.system.files import parse_json, replacing
-from flappybird.system.install import missing
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import TRAINING_SEEDS, VALIDATION_SEEDS, Course, Physics
 from flappybird.world.game import FlappyGame, Reason, State, move
@@ -33,6 +33,9 @@ from flappybird.world.levels import level
 from flappybird.world.observation import Observation
 from flappybird.world.solver import Survival
 from flappybird.world.units import from_text, to_text
+
+AT_ONCE = 1024
+"""Games that are turned into numbers together."""
 
 TRIES = 20
 """Games that are tried for each one asked for: a policy that crashes more often than that demonstrates nothing."""
@@ -373,33 +376,45 @@ def save_numbers(games: list[Demonstration], path: Path) -> None:
     """Write games as one .npz file of arrays, game after game, for offline reinforcement learning.
 
     `observations` float32 (ticks + games, 8), see `batch.FEATURES`: those before each action and the last one of each game;
-    `actions` int8 (ticks,); `rewards` float64 (ticks,), see `gymnasium_env`; `lengths` int64 (games,): ticks per game;
-    `seeds` int64 (games,); `levels` text (games,). Every game ends by its tick limit, none by a crash.
+    `actions` int8 (ticks,); `rewards` float64 (ticks,): the card's without format, as in `gymnasium_env`;
+    `lengths` int64 (games,): ticks per game; `seeds` int64 (games,); `levels` text (games,). Every game ends by its tick
+    limit, none by a crash.
 
     Raises:
-        MissingPart: gymnasium is not installed.
+        MissingPart: numpy or numba is not installed.
     """
     import numpy as np
 
-    try:
-        from flappybird.gymnasium_env import FlappyBirdEnv
-    except MissingPart:
-        raise missing("--numbers needs gymnasium", "gymnasium") from None
-    observations, rewards = [], []
-    for demonstration in games:
-        env = FlappyBirdEnv(difficulty=demonstration.level, max_turns=None)
-        observation, _ = env.reset(seed=demonstration.seed, options={"state": demonstration.start})
-        observations.append(observation)
-        for tap in demonstration.taps:
-            observation, reward, *_ = env.step(int(tap))
-            observations.append(observation)
-            rewards.append(reward)
+    from flappybird.batch import FEATURES, FlappyBatch, Pay
+
+    pay = Pay(
+        tuple(WEIGHTS["survival_score"] * survived(tick) for tick in range(1, SURVIVAL_RAMP_TICKS + 1)), WEIGHTS["pipes_passed"]
+    )
+    observations: list[Any] = [np.zeros((0, len(FEATURES)))] * len(games)
+    rewards: list[Any] = [np.zeros(0)] * len(games)
+    for name in dict.fromkeys(game.level for game in games):
+        of_level = [place for place, game in enumerate(games) if game.level == name]
+        for first in range(0, len(of_level), AT_ONCE):
+            places = of_level[first : first + AT_ONCE]
+            flown = [games[place] for place in places]
+            taps = np.zeros((max(len(game.taps) for game in flown), len(flown)), bool)
+            for column, game in enumerate(flown):
+                taps[: len(game.taps), column] = game.taps
+            batch = FlappyBatch(level(name), [game.seed for game in flown], pay=pay, states=[game.start for game in flown])
+            seen, paid = [batch.observe()], []
+            for row in taps:  # games that are over fly on, unseen
+                batch.step(row)
+                seen.append(batch.observe())
+                paid.append(batch.rewards)
+            for column, (place, game) in enumerate(zip(places, flown, strict=True)):
+                observations[place] = np.array([numbers[column] for numbers in seen[: len(game.taps) + 1]])
+                rewards[place] = np.array([reward[column] for reward in paid[: len(game.taps)]])
     with open(path, "wb") as file:
         np.savez_compressed(
             file,
-            observations=np.array(observations, np.float32),
+            observations=np.concatenate(observations),
             actions=np.array([tap for game in games for tap in game.taps], np.int8),
-            rewards=np.array(rewards),
+            rewards=np.concatenate(rewards),
             lengths=np.array([len(game.taps) for game in games], np.int64),
             seeds=np.array([game.seed for game in games], np.int64),
             levels=np.array([game.level for game in games]),

@@ -35,7 +35,7 @@ AT_ONCE = 256
 
 
 class Worth(NamedTuple):
-    """What a game that was cut off alive was still worth at its tick limit's end: the best that can be reached from there."""
+    """What a game that was cut off alive was still worth: the best that can be reached from its last state."""
 
     ticks: int
     """Further ticks that the best play survives, `horizon` at the most."""

@@ -67,7 +67,7 @@ _STARTS, _STOPS = np.array([(seeds.start, seeds.stop) for seeds in SEED_RANGES])
 
 _PLAYING, _TERMINATED, _TRUNCATED = 0, 1, 2
 
-_spawn_tick, _gap_y, _gap_height = Physics.spawn_tick, Physics.gap_y, Physics.gap_height
+_spawn_tick, _newest, _gap_y, _gap_height = Physics.spawn_tick, Physics.newest, Physics.gap_y, Physics.gap_height
 
 
 class Seen(NamedTuple):
@@ -143,14 +143,13 @@ def _step(games: Any, ends: Any, taps: Any, worlds: Any, max_ticks: int, seeds: 
     return ended
 
 
-def _reset(games: Any, ends: Any, which: Any, worlds: Any, seeds: Any, starts: Any, seen: Any) -> int:
-    """Begin the games `which` anew on the courses `seeds`, each in its state of `starts`, fill `seen`, and return how many games
-    have ended.
-    """
+def _reset(games: Any, ends: Any, which: Any, worlds: Any, seeds: Any, states: Any, seen: Any) -> int:
+    """Begin the games `which` anew in `states` of the courses `seeds`, fill `seen`, and return how many games have ended."""
     physics = worlds[0]
     for place in range(len(which)):
         ends[which[place]] = _PLAYING
-        _begin(games[which[place]], seeds[place], starts[place, 0], starts[place, 1], starts[place, 2], physics)
+        tick, y, velocity = states[place]
+        _begin(games[which[place]], seeds[place], tick, y, velocity, physics)
     ended = 0
     for index in range(len(games)):
         seen.scored[index] = False
@@ -162,7 +161,7 @@ def _reset(games: Any, ends: Any, which: Any, worlds: Any, seeds: Any, starts: A
 
 def _begin(game: Any, seed: int, tick: int, y: int, velocity: int, physics: Any) -> None:
     game.seed, game.tick, game.y, game.velocity = seed, tick, y, velocity
-    game.score = max((tick - _spawn_tick(physics, 0) - physics.pass_age) // physics.interval + 1, 0)
+    game.score = _newest(physics, tick, physics.pass_age) + 1
     _look_ahead(game, physics)
     _next_gaps(game, physics)
 
@@ -218,7 +217,7 @@ def _show(game: Any, end: int, physics: Any, index: int, seen: Any) -> None:
 
 # --- compiling it -------------------------------------------------------------------------------------------------
 
-_SHARED = (move, mix64, course_key, draw, _spawn_tick, _gap_y, _gap_height, _gap, _next_gaps, _look_ahead, _begin, _show)
+_SHARED = (move, mix64, course_key, draw, _spawn_tick, _newest, _gap_y, _gap_height, _gap, _next_gaps, _look_ahead, _begin, _show)
 """What the loops call, in an order in which each calls only what stands before it."""
 
 _SOURCES = (course.__file__, game.__file__, units.__file__, __file__)
@@ -332,9 +331,10 @@ class FlappyBatch:
         autoreset: whether ended games begin anew by themselves: with True on the course seed + N, with a function on
             what it makes of the seeds of those games.
         pay: what `rewards` counts; None for nothing.
+        states: where each game begins the first time, such as another game's `state`; None for the beginning.
 
     Raises:
-        ConfigError: seeds or limit are no such numbers.
+        ConfigError: seeds or limit are no such numbers, or there are not as many states as games.
         MissingPart: numba is not installed.
     """
 
@@ -346,6 +346,7 @@ class FlappyBatch:
         max_ticks: int | None = None,
         autoreset: bool | Callable[[Ints], Any] = False,
         pay: Pay | None = None,
+        states: Sequence[State] | None = None,
     ) -> None:
         self.config = config or FlappyConfig()
         self.physics = Physics.of(self.config)
@@ -362,10 +363,13 @@ class FlappyBatch:
         self._seen = Seen.of(self.num_games)
         self._ended = 0  # how many games have
         _compiled()
-        self.reset(seeds=given)
+        self.reset(seeds=given, states=states)
 
     def reset(
-        self, games: Any = None, seeds: Sequence[int] | NDArray[Any] | None = None, states: Sequence[State] | None = None
+        self,
+        games: Any = None,
+        seeds: Sequence[int] | NDArray[Any] | None = None,
+        states: Sequence[State] | None = None,
     ) -> None:
         """Put games back to tick 0, or to given states.
 
@@ -373,20 +377,22 @@ class FlappyBatch:
             games: which, as a mask (N,) or as indices; None for all.
             seeds: their courses; None for the next of each, seed + N (after the last seed of its range, see
                 `course.SEED_RANGES`, comes its first).
-            states: where they begin, one for each: of living birds, before the tick limit. None for tick 0.
+            states: where they begin; None for the beginning. As in `FlappyGame`, nothing asks whether a bird can live there.
 
         Raises:
-            ConfigError: there are no such games, seeds are no seeds, or seeds or states are not as many as games.
+            ConfigError: there are no such games, seeds are no seeds, or seeds or states not as many as games.
         """
         which = self._checked_games(games)
         given = self._following(self._games["seed"][which]) if seeds is None else _checked(seeds)
         if len(given) != len(which):
             raise ConfigError(f"seeds: {len(given)} given for {len(which)} games")
-        starts = np.zeros((len(which), 3), np.int64) if states is None else np.array(states, np.int64).reshape(-1, 3)
-        if len(starts) != len(which):
-            raise ConfigError(f"states: {len(starts)} given for {len(which)} games")
+        begin = np.zeros((len(which), len(State._fields)), np.int64)
+        if states is not None:
+            if len(states) != len(which):
+                raise ConfigError(f"states: {len(states)} given for {len(which)} games")
+            begin[:] = np.array(states, np.int64).reshape(begin.shape)
         self._seen = Seen.of(self.num_games)
-        self._ended = _compiled().reset(self._games, self._ends, which, self._worlds, given, starts, self._seen)
+        self._ended = _compiled().reset(self._games, self._ends, which, self._worlds, given, begin, self._seen)
 
     def step(self, taps: NDArray[Any]) -> tuple[Bools, Bools]:
         """Play one tick of every game and return (terminated, truncated), new arrays each time; bool, (N,).

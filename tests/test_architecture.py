@@ -20,7 +20,7 @@ episodes
 players runs analysis
 render messages baselines cost sft server
 videos gymnasium_env report
-classic taskset harness demo
+classic taskset harness demo rollouts
 cli
 __main__
 """

@@ -440,3 +440,25 @@ def test_actions_of_another_shape_or_type_are_refused():
     assert batch.velocity.tolist() == [-3000, 16000, -3000]
     assert batch.outcome(0) is None
     assert Reason.FLOOR not in [batch.outcome(game) for game in range(3)]
+
+
+def test_a_batch_begins_in_the_states_it_is_given():
+    dice, config = random.Random(1), level("easy")
+    games = [FlappyGame(config, seed, max_ticks=200) for seed in range(40)]
+    for game in games:
+        for _ in range(dice.randrange(120)):
+            if game.outcome is None and game.step(_pilot(game, False)) is not None:
+                break
+    games = [FlappyGame(config, game.seed, max_ticks=200, state=game.state) for game in games if game.outcome is None]
+    assert any(game.score for game in games)
+    batch = FlappyBatch(config, [game.seed for game in games], max_ticks=200, states=[game.state for game in games])
+    for _ in range(30):
+        assert [batch.state(index) for index in range(len(games))] == [game.state for game in games]
+        assert batch.scores.tolist() == [game.score for game in games]
+        taps = np.array([_pilot(game, False) for game in games])
+        batch.step(taps)
+        for game, tap in zip(games, taps, strict=True):
+            if game.outcome is None:
+                game.step(bool(tap))
+    with pytest.raises(ConfigError, match="states: 1 given for 2 games"):
+        FlappyBatch(config, [0, 1], states=[games[0].state])

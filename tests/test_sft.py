@@ -160,10 +160,17 @@ def test_numbers_are_what_the_gymnasium_environment_gives(tmp_path):
     assert arrays["seeds"].tolist()[-1] == VALIDATION_SEEDS.start
     games = [*demonstrations(plan), *demonstrations(plan, validation=True)]
     assert arrays["actions"].tolist() == [int(tap) for game in games for tap in game.taps]
-    env = FlappyBirdEnv(difficulty=games[0].level)
-    seen, _ = env.reset(seed=games[0].seed, options={"state": games[0].start})
-    assert (arrays["observations"][0] == seen).all()
-    assert (arrays["observations"][1] == env.step(games[0].taps[0])[0]).all()
+    observations, rewards = [], []
+    for game in games:
+        env = FlappyBirdEnv(difficulty=game.level, max_turns=None)
+        observations.append(env.reset(seed=game.seed, options={"state": game.start})[0])
+        for tap in game.taps:
+            seen, reward, *_ = env.step(int(tap))
+            observations.append(seen)
+            rewards.append(reward)
+    assert arrays["observations"].dtype == np.float32
+    assert (arrays["observations"] == np.array(observations)).all()
+    assert (arrays["rewards"] == np.array(rewards)).all()
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,9 @@ from flappybird.players.games import play
 from flappybird.players.policies import POLICIES
 from flappybird.runs import load_run
 from flappybird.system.signals import held, out_of_reach_of_ctrl_c
+from flappybird.system.table import table
 from flappybird.world.course import EVALUATION_SEEDS
-from flappybird.world.game import Outcome, Reason, check_ticks
+from flappybird.world.game import Outcome, Reason, check_ticks, tally
 from flappybird.world.levels import LEVELS, level
 
 CERTIFIED = 10_000
@@ -280,7 +281,7 @@ def report(
     certificates = {name: passable_share(name, max_turns) for name in levels} if certify else {}
     if as_json:
         return json.dumps(_json(rows, certificates, games, seed, max_turns), indent=1)
-    lines = [table(rows)]
+    lines = [sheet(rows)]
     lines += [f"{name}: {told}" for name, told in certificates.items()]
     return "\n".join(lines)
 
@@ -294,33 +295,25 @@ def passable_share(name: str, max_turns: int = 300) -> str:
     return f"{CERTIFIED - len(blocked):,} of seeds 0 to {CERTIFIED - 1:,} can be flown to tick {max_turns}{which}"
 
 
-def table(rows: Sequence[Row]) -> str:
+def sheet(rows: Sequence[Row]) -> str:
     """Return the rows as a plain table: means with their 95 % intervals."""
     head = ("level", "player", "games", "pipes", "95 %", "median", "ticks", "reward", "survived", "how it ended")
-    cells = [head]
-    for row in rows:
-        ended = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in row.reasons.items())
-        cells.append(
-            (
-                row.level,
-                row.player,
-                str(row.games),
-                f"{row.pipes.value:.2f}",
-                f"{row.pipes.low:.2f} to {row.pipes.high:.2f}",
-                f"{row.median_pipes:g}",
-                f"{row.ticks.value:.1f}",
-                f"{row.reward.value:.2f}",
-                f"{100 * row.survived.value:.1f} %",
-                ended,
-            )
+    lines = [
+        (
+            row.level,
+            row.player,
+            str(row.games),
+            f"{row.pipes.value:.2f}",
+            f"{row.pipes.low:.2f} to {row.pipes.high:.2f}",
+            f"{row.median_pipes:g}",
+            f"{row.ticks.value:.1f}",
+            f"{row.reward.value:.2f}",
+            f"{100 * row.survived.value:.1f} %",
+            tally(row.reasons),
         )
-    widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
-    words = (0, 1, len(head) - 1)  # columns of words; numbers are set right
-    lines = []
-    for line in cells:
-        padded = zip(range(len(line)), line, widths, strict=True)
-        lines.append("  ".join(cell.ljust(width) if at in words else cell.rjust(width) for at, cell, width in padded).rstrip())
-    return "\n".join(lines)
+        for row in rows
+    ]
+    return table(head, lines, words=(0, 1, len(head) - 1))
 
 
 def _json(rows: Sequence[Row], certificates: dict[str, str], games: int, seed: int, max_turns: int) -> dict[str, Any]:

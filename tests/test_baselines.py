@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flappybird.baselines import Result, Row, baselines, human_rows, mean, share, student, table
+from flappybird.baselines import Result, Row, baselines, human_rows, mean, share, sheet, student
 from flappybird.cli import main
 from flappybird.episodes.episode import Player, save
 from flappybird.episodes.rewards import finish
@@ -184,7 +184,7 @@ def test_intervals_are_students_and_wilsons():
 
 def test_the_table_is_set_in_columns():
     row = Row.of("hard", "human: A", [Result(3, 120, 30.0, "pipe"), Result(8, 300, 97.0, "tick_limit")])
-    head, line = table([row]).splitlines()
+    head, line = sheet([row]).splitlines()
     assert line.index("1 pipe, 1 tick limit") == head.index("how it ended")
     assert " 5.50 " in line
     assert "50.0 %" in line

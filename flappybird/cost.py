@@ -22,6 +22,7 @@ from flappybird.protocol.reply import write_reply
 from flappybird.protocol.rules import first_kept
 from flappybird.runs import Run
 from flappybird.system.install import missing
+from flappybird.system.table import table
 
 TOKENIZER = "o200k_base"
 """The encoding that is counted in: that of OpenAI's models since GPT-4o. Others differ by some 10 to 20 %, Qwen's and Llama's
@@ -274,16 +275,3 @@ def _line(name: str, tokens: Tokens, price: Price | None, episodes: int, known: 
     counts = (tokens.turns, tokens.prompt, tokens.cached, tokens.completion)
     shown = [f"{value:,}" for value in counts]
     return (name, *shown[:2], shown[2] if known else "-", shown[3], *money)
-
-
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Return a table for a terminal: the first column to the left, numbers to the right."""
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in (head, *rows)
-    ]
-    return "\n".join(lines)

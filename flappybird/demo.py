@@ -30,6 +30,8 @@ from flappybird.report import write_report
 from flappybird.runs import Row, Run, check, file_name, load_run
 from flappybird.system.install import missing_api, sibling
 from flappybird.system.loopback import spare_loopback
+from flappybird.system.table import table
+from flappybird.world.game import Reason, tally
 
 DEMO_POLICIES = ("random", "heuristic", "planner")
 
@@ -69,7 +71,8 @@ def demo(games: int, output: Path) -> int:
         verified = write_episodes(run, folder)
         failed = failed or verified < games
         rows.append(_table_row(policy, run, verified, games))
-    print(f"\n{table(('policy', 'pipes', 'ticks', 'reward', 'format', 'how it ended', 'verified'), rows)}\n", flush=True)
+    head = ("policy", "pipes", "ticks", "reward", "format", "how it ended", "verified")
+    print(f"\n{table(head, rows, words=range(len(head)))}\n", flush=True)
     lies = {
         "saved runs": output / "evals",
         "episode files": output / "episodes",
@@ -224,13 +227,5 @@ def _table_row(policy: str, run: Run, verified: int, games: int) -> tuple[str, .
 
 def how_they_ended(rows: list[Row]) -> str:
     """Return how often rollouts ended in which way, most often first: `2 floor, 1 pipe`."""
-    reasons = Counter("error" if row.error or row.episode is None else row.episode.outcome.reason.value for row in rows)
-    return ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in reasons.most_common())
-
-
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Return a plain table, its columns padded."""
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
-    )
+    reasons = Counter(Reason.ERROR if row.error or row.episode is None else row.episode.outcome.reason for row in rows)
+    return tally(dict(reasons.most_common()))

@@ -12,7 +12,7 @@ from flappybird.world.units import to_text
 from render.colors import ALARM, AMBER, FAINT, GHOSTS, INK, PAPER, RULE, SAID, SOIL, WHITE, Color
 from render.layout import FOOT, Band, View
 from render.lettering import clean, line_height, measure, shorten, wrap, write
-from render.moment import Moment, Overlay, how_it_ended
+from render.moment import Moment, Overlay
 from render.sdl import pygame
 from render.sprites import figure
 
@@ -169,7 +169,7 @@ class Captions:
 
     def _ending(self, ended: Outcome, bird: int) -> None:
         self.put(self.note(("veil", ended.reason), lambda: self._veil(ended)), self.game.topleft)
-        text = how_it_ended(ended)
+        text = ended.caption
         size = round(self.text * 1.5)
         while measure(text, size) > self.game.width * 9 // 10 and size > 8:
             size -= 1

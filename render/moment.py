@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from flappybird.errors import ConfigError, show, unknown_name
 from flappybird.protocol.reply import Status
-from flappybird.world.game import Outcome, Reason, State
+from flappybird.world.game import Outcome, State
 
 
 class Overlay(NamedTuple):
@@ -78,18 +78,3 @@ class Moment(NamedTuple):
         state = self.state if ghost is None else self.ghosts[ghost]
         earlier = self.before if ghost is None else self.ghosts_before[ghost] if self.ghosts_before else None
         return state.y if earlier is None else earlier.y + (state.y - earlier.y) * self.share
-
-
-def how_it_ended(ended: Outcome) -> str:
-    """Return, in words, how an episode ended."""
-    what = {
-        Reason.FLOOR: "Crashed into the floor",
-        Reason.CEILING: "Crashed into the ceiling",
-        Reason.PIPE: f"Crashed into pipe {ended.pipe}",
-        Reason.TICK_LIMIT: "Survived to the tick limit",
-        Reason.MALFORMED: "Stopped: too many invalid replies",
-        Reason.ABORTED: "Aborted by the player",
-        Reason.CONTEXT: "Stopped: the model's context is full",
-        Reason.ERROR: "Stopped by an error",
-    }[ended.reason]
-    return f"{what}, tick {ended.tick}"

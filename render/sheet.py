@@ -12,7 +12,6 @@ from flappybird.world.units import UNITS, to_units
 from render.colors import ALARM, BODY, FAINT, GRASS, INK, PAPER, PIPE, PIPE_EDGE, SAID, SKY, SOIL
 from render.frames import Track
 from render.lettering import clean, line_height, shorten, write
-from render.moment import how_it_ended
 from render.scene import Frame
 from render.sdl import pygame
 
@@ -52,7 +51,7 @@ def sheet(tracks: Sequence[Track], names: Sequence[str] = (), height: int = 120)
     for index, track in enumerate(tracks):
         y = 6 + index * row
         name = clean(names[index]) if index < len(names) else f"{clean(track.name)}, seed {track.course.seed}"
-        title = f"{name}: {track.score(track.last)} pipes. {how_it_ended(track.outcome)}"
+        title = f"{name}: {track.score(track.last)} pipes. {track.outcome.caption}"
         page.blit(write(shorten(title, TITLE, width), TITLE, SAID), (10, y))
         page.blit(_strip(track, widths[index], height, per_tick), (10, y + line_height(TITLE) + 2))
     return pixels

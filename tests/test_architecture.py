@@ -34,7 +34,7 @@ protocol: rules | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
 runs: run | saved lines | folder results traces | check resume load frame | __init__
-system: signals install loopback memory network | files command
+system: signals install loopback memory network table | files command
 server: chat | answers | __init__
 """
 """The floors within a wing."""

@@ -327,6 +327,6 @@ def observations(episode: Episode, replayed: Replay) -> Iterator[str]:
 def summary_line(episode: Episode) -> str:
     """Return, on one line, how `episode` ended."""
     ending = episode.outcome
-    where = f"pipe {ending.pipe}" if ending.pipe is not None else ending.reason.value.replace("_", " ")
+    ended = Outcome(ending.reason, ending.ticks, ending.pipe)
     passed = f"{ending.pipes_passed} pipe{'s' * (ending.pipes_passed != 1)} passed"
-    return f"{episode.player.name}, seed {episode.seed}: {passed}, {where} at tick {ending.ticks}, reward {ending.reward:g}"
+    return f"{episode.player.name}, seed {episode.seed}: {passed}, {ended}, reward {ending.reward:g}"

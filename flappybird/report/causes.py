@@ -67,7 +67,7 @@ def death_text(reason: Reason, pipe: int | None) -> str:
     >>> death_text(Reason.PIPE, 5)
     'hit the 6th pipe'
     """
-    return f"hit the {ordinal(pipe + 1)} pipe" if reason is Reason.PIPE and pipe is not None else f"hit the {reason.value}"
+    return f"hit the {ordinal(pipe + 1)} pipe" if reason is Reason.PIPE and pipe is not None else reason.deed
 
 
 def shares(counts: Sequence[int]) -> list[float]:

@@ -25,16 +25,18 @@ NO_TRANSCRIPT = "no transcript"
 """How a rollout ended of which nothing was saved that could be replayed, and no error either."""
 
 ENDS = {
-    Reason.TICK_LIMIT.value: "reached the tick limit",
-    Reason.PIPE.value: "hit a pipe",
-    Reason.FLOOR.value: "hit the floor",
-    Reason.CEILING.value: "hit the ceiling",
-    Reason.MALFORMED.value: "stopped: malformed replies",
-    Reason.CONTEXT.value: "ran out of context or tokens",
-    Reason.ABORTED.value: "stopped early",
-    Reason.ERROR.value: "errored",
-    NO_TRANSCRIPT: "no transcript",
-}
+    reason.value: reason.deed
+    for reason in (
+        Reason.TICK_LIMIT,
+        Reason.PIPE,
+        Reason.FLOOR,
+        Reason.CEILING,
+        Reason.MALFORMED,
+        Reason.CONTEXT,
+        Reason.ABORTED,
+        Reason.ERROR,
+    )
+} | {NO_TRANSCRIPT: NO_TRANSCRIPT}
 """Every way in which a row of a run can end, and how it is called on the page."""
 
 

@@ -23,7 +23,7 @@ from flappybird.messages import png, require_renderer
 from flappybird.protocol.observe import has_picture, observe
 from flappybird.protocol.prompt import prompt_of
 from flappybird.report.causes import CAUSES
-from flappybird.report.data import Record
+from flappybird.report.data import ENDS, Record
 from flappybird.report.overview import Overview
 from flappybird.report.palette import look
 from flappybird.report.reference import Task
@@ -90,6 +90,7 @@ def payload(overview: Overview, folder: Path) -> dict[str, Any]:
         "rules": [rules.model_dump() | {"observation": rules.observation} for rules in lists["rules"]],
         "prompts": list(lists["prompts"]),
         "players": [json.loads(player) for player in lists["players"]],
+        "ends": ENDS,
         "causes": {name: label for name, (label, _) in CAUSES.items()},
         "scoring": {
             "weights": WEIGHTS,

@@ -37,7 +37,7 @@ METRICS = {
 
 
 class Interval(NamedTuple):
-    """A 95 % interval."""
+    """A 95 % bootstrap interval of a mean."""
 
     low: float
     high: float

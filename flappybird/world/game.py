@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -40,6 +41,47 @@ class Reason(StrEnum):
         """Whether the bird died."""
         return self in (Reason.FLOOR, Reason.CEILING, Reason.PIPE)
 
+    @property
+    def words(self) -> str:
+        """What ended it, as in a list: `tick limit`."""
+        return self.value.replace("_", " ")
+
+    @property
+    def deed(self) -> str:
+        """What happened, to go on a sentence whose subject is the flight: `reached the tick limit`."""
+        return _WORDS[self].deed
+
+    @property
+    def caption(self) -> str:
+        """What happened, as a line of its own in a picture: `Survived to the tick limit`."""
+        return _WORDS[self].caption
+
+
+class _Words(NamedTuple):
+    deed: str
+    caption: str
+
+
+_WORDS = {
+    Reason.FLOOR: _Words("hit the floor", "Crashed into the floor"),
+    Reason.CEILING: _Words("hit the ceiling", "Crashed into the ceiling"),
+    Reason.PIPE: _Words("hit a pipe", "Crashed into a pipe"),
+    Reason.TICK_LIMIT: _Words("reached the tick limit", "Survived to the tick limit"),
+    Reason.MALFORMED: _Words("stopped: malformed replies", "Stopped: too many invalid replies"),
+    Reason.CONTEXT: _Words("ran out of context or tokens", "Stopped: the model's context is full"),
+    Reason.ABORTED: _Words("stopped early", "Aborted by the player"),
+    Reason.ERROR: _Words("errored", "Stopped by an error"),
+}
+
+
+def tally(counts: Mapping[str, int]) -> str:
+    """Return how often games ended for which reason, in the order of `counts`.
+
+    >>> tally({"tick_limit": 2, "pipe": 1})
+    '2 tick limit, 1 pipe'
+    """
+    return ", ".join(f"{count} {Reason(reason).words}" for reason, count in counts.items())
+
 
 class Outcome(NamedTuple):
     """How a game ended."""
@@ -51,8 +93,14 @@ class Outcome(NamedTuple):
     """Number (from 0) of the pipe that was hit, where one was."""
 
     def __str__(self) -> str:
-        where = f"pipe {self.pipe}" if self.reason is Reason.PIPE else self.reason.value.replace("_", " ")
+        where = self.reason.words if self.pipe is None else f"pipe {self.pipe}"
         return f"{where} at tick {self.tick}"
+
+    @property
+    def caption(self) -> str:
+        """The ending as a line in a picture: `Crashed into pipe 4, tick 152`."""
+        what = self.reason.caption if self.pipe is None else f"Crashed into pipe {self.pipe}"
+        return f"{what}, tick {self.tick}"
 
 
 class State(NamedTuple):

@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from flappybird import messages
-from flappybird.cost import estimates, table
+from flappybird.cost import estimates
 from flappybird.episodes import arguments, rewards
 from flappybird.episodes.episode import Episode
 from flappybird.episodes.rollout import Rollout
 from flappybird.protocol.rules import Rules
+from flappybird.system.table import table
 from flappybird.world.config import FlappyConfig
 from tests.benchmarks._stub import REPLY
 

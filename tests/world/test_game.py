@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from flappybird.errors import ConfigError, GameOver
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import Course
-from flappybird.world.game import FlappyGame, Outcome, Reason, State
+from flappybird.world.game import FlappyGame, Outcome, Reason, State, tally
 from flappybird.world.observation import read_observation
 from tests.worlds import worlds
 
@@ -251,3 +251,17 @@ def test_nothing_drifts_in_a_long_game():
     assert game.outcome.reason is Reason.TICK_LIMIT
     assert game.state.y % 1000 == 0
     assert game.score == Course(game.config, 11).passed(10_000)
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_ending_has_words_of_its_own(reason):
+    others = [other for other in Reason if other is not reason]
+    for words in ("words", "deed", "caption"):
+        assert getattr(reason, words) not in [getattr(other, words) for other in others]
+
+
+def test_an_ending_in_words_names_the_pipe_and_the_tick():
+    hit, lived = Outcome(Reason.PIPE, 152, 4), Outcome(Reason.TICK_LIMIT, 300)
+    assert (str(hit), hit.caption) == ("pipe 4 at tick 152", "Crashed into pipe 4, tick 152")
+    assert (str(lived), lived.caption) == ("tick limit at tick 300", "Survived to the tick limit, tick 300")
+    assert tally({"tick_limit": 2, "pipe": 1}) == "2 tick limit, 1 pipe"

@@ -12,8 +12,7 @@ const decimal = (units) => {
 const ordinal = (number) => number + (number % 100 > 10 && number % 100 < 14 ? "th" : ["th", "st", "nd", "rd"][number % 10] || "th");
 const ticks = (number) => number + (number === 1 ? " tick" : " ticks");
 
-const ENDED = { tick_limit: "reached the tick limit", floor: "hit the floor", ceiling: "hit the ceiling", malformed: "stopped: malformed replies", context: "ran out of context or tokens", aborted: "stopped early", error: "errored" };
-const ended = (episode) => episode.end === "pipe" ? "hit the " + ordinal(episode.pipe + 1) + " pipe" : ENDED[episode.end] || episode.end;
+const ended = (episode) => episode.end === "pipe" ? "hit the " + ordinal(episode.pipe + 1) + " pipe" : data.ends[episode.end];
 
 /** Who flew: the name of a run, or a person who took over. */
 const who = (episode) => episode.human ? "You, after " + data.runs[episode.run].label : data.runs[episode.run].label;

@@ -334,7 +334,8 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
 
     @vf.stop  # type: ignore[untyped-decorator]
     async def crashed(self, state: dict[str, Any]) -> bool:
-        return self._ended(state) in (Reason.FLOOR, Reason.CEILING, Reason.PIPE)
+        ended = self._ended(state)
+        return ended is not None and Reason(ended).crashed
 
     @vf.stop  # type: ignore[untyped-decorator]
     async def tick_limit_reached(self, state: dict[str, Any]) -> bool:

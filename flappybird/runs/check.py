@@ -42,10 +42,7 @@ CLOSE = 1e-9
 STOPS = {
     Reason.TICK_LIMIT: "tick_limit_reached",
     Reason.MALFORMED: "too_many_malformed",
-    Reason.PIPE: "crashed",
-    Reason.FLOOR: "crashed",
-    Reason.CEILING: "crashed",
-}
+} | {reason: "crashed" for reason in Reason if reason.crashed}
 """The stop condition of a game that came to its own end; any other is the library's."""
 
 BEFORE_THE_GAME = ("max_total_completion_tokens_reached",)

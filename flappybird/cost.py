@@ -215,7 +215,7 @@ def read_args(text: str) -> dict[str, Any]:
     """Return the environment arguments that a JSON object stands for. Raises ConfigError where it is none."""
     try:
         args = json.loads(text)
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise ConfigError(f"--env-args: not JSON: {error}") from None
     if not isinstance(args, dict):
         raise ConfigError(f'--env-args = {show(text)}: must be a JSON object, such as {{"max_turns": 100}}')

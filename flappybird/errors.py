@@ -59,6 +59,6 @@ def printable(text: object) -> str:
 def unknown_name(name: object, allowed: Iterable[str], what: str) -> str:
     """Return the line for a misspelt `name`: what it should have been, nearest first."""
     names = list(allowed)
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name if isinstance(name, str) else show(name), names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"{show(name)} is not {what}; {hint}allowed: {', '.join(names)}"

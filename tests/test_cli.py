@@ -183,3 +183,27 @@ def test_sft_refuses_what_would_leave_a_wrong_file(tmp_path, capsys):
     assert main(["report", "x", "-o", "x.xyz"]) == 2
     assert capsys.readouterr().err.count("\n") == 3
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "help_of"),
+    [(["play", "--polcy", "x"], "flappybird play"), (["verify", "a", "--foo"], "flappybird verify"), (["--foo"], "flappybird")],
+)
+def test_a_usage_error_names_the_help_of_its_command(words, help_of, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.endswith(f"see {help_of} --help\n")
+    assert said.count("\n") == 1
+
+
+def test_a_config_nested_thousands_deep_is_refused_in_one_line(capsys, tmp_path):
+    deep = '{"gravity": ' + "[" * 5_000 + "]" * 5_000 + "}"
+    (tmp_path / "deep.json").write_text(deep, encoding="utf-8")
+    for config in (deep, str(tmp_path / "deep.json"), f"gravity={'[' * 5_000}"):
+        assert main(["play", "--policy", "noop", "--config", config]) in (1, 2)
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+    assert main(["cost", "-a", deep]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -214,6 +214,8 @@ def _read_fields(text: str) -> dict[str, Any]:
     stripped = text.strip()
     try:
         found = json.loads(stripped)
+    except RecursionError:
+        raise ConfigError(f"config = {show(text, 120)}: nested too deeply") from None
     except ValueError:
         if stripped.startswith("{") or stripped.endswith("}"):
             raise ConfigError(
@@ -236,5 +238,5 @@ def _pair(part: str) -> tuple[str, Any]:
     name, _, value = part.partition("=")
     try:
         return name.strip(), json.loads(value)
-    except ValueError:
+    except (RecursionError, ValueError):
         raise ConfigError(f"{name.strip()} = {show(value)}: must be a number, such as gravity=-0.25") from None

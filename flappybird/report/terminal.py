@@ -8,6 +8,7 @@ from flappybird.errors import show
 from flappybird.players.policies import POLICIES
 from flappybird.report.causes import CAUSES
 from flappybird.report.data import ENDS, Records
+from flappybird.report.html import count
 from flappybird.report.overview import Overview
 from flappybird.report.summary import METRICS, Summary, ranking
 
@@ -29,7 +30,7 @@ def _run(summary: Summary) -> Iterator[str]:
     yield f"{_plain(records.label)} · {_plain(run.path.name)}"
     asked = f"{run.asked} asked for, " if run.asked is not None else ""
     missing = f", {records.missing} missing" if records.missing else ""
-    yield f"{asked}{len(records.records)} rows: {len(records.clean)} ok, {len(records.errored)} errored{missing}"
+    yield f"{asked}{count(len(records.records), 'row')}: {len(records.clean)} ok, {len(records.errored)} errored{missing}"
     yield "ended: " + (", ".join(f"{count} {ENDS[end]}" for end, count in records.ends.items()) or "nothing was played")
     yield f"{records.verified} of {len(records.checked)} transcripts verified by replay"
     if records.causes:

@@ -42,7 +42,11 @@ def number(value: Any) -> float | None:
         found = float(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return found if abs(found) <= LARGEST else None
+
+
+LARGEST = 1e15
+"""No score, time or count of tokens is larger; sums of what is stay numbers."""
 
 
 def _count(value: Any) -> int | None:

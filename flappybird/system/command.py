@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from flappybird.errors import ConfigError, FlappyError, printable
 from flappybird.system.signals import terminate
@@ -17,6 +17,13 @@ from flappybird.system.signals import terminate
 
 class Parser(argparse.ArgumentParser):
     """Tells what is wrong with a command line in one line."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read the words of this command alone; words too many are its own fault, whose help is the one to name."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         """End with 2."""

@@ -289,3 +289,16 @@ def test_an_error_that_was_taken_out_of_a_row_is_found(outputs):
     row["info"]["outcome"].update(reason="error", error="it broke")
     row["stop_condition"] = "has_error"
     assert any("error is None" in fault for fault in faults(run_of_outputs([row], {}, Path("run"))))
+
+
+@pytest.mark.parametrize("reward", [1.7e308, -1.7e308, 1e16, float("inf"), float("nan")])
+def test_a_reward_that_no_game_can_give_is_a_bad_number_and_the_rest_is_read(outputs, tmp_path, capsys, reward):
+    rows = [copy.deepcopy(row) | {"reward": reward} for row in outputs]
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(row, default=str) + "\n" for row in rows), encoding="utf-8")
+    assert main(["verify", str(tmp_path)]) == 1
+    assert "reward" in capsys.readouterr().out
+    for form in ("--text", "--json"):
+        assert main(["report", str(tmp_path), form]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "1.7e+308" not in said.out.split("differs first")[0]

@@ -17,7 +17,7 @@ from flappybird.world.game import Outcome, Reason, State, move
 from flappybird.world.solver import Survival
 
 LOOK_AHEAD = 2_000
-"""Where the tick limit is further away than this, surviving means so many ticks past the end of the episode."""
+"""Where the tick limit is further away than this, surviving means to live this many ticks past the end of the episode."""
 
 REMEMBERED = 64_000_000
 """How much memory the survivable states of courses may take between one episode and the next; bytes."""

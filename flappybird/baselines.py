@@ -1,6 +1,6 @@
 """What a score is worth: how far the built-in policies, and people, get on the same seeds of each level.
 
-Whole games are played without words (`policies.play`), in as many processes as there are processors, and told as means
+Whole games are played without words (`policies.play`), in as many processes as there are processors, and reported as means
 with 95 % intervals.
 """
 
@@ -39,7 +39,7 @@ CHUNK = 25
 """Games that a process plays at a time: enough to be worth the way, few enough for a lively progress bar."""
 
 FEW = 100
-"""Up to so many games are played at once in this process: starting others would take longer."""
+"""Up to this many games are played in this process: starting others would take longer."""
 
 OTHER = "other"
 """Where human episodes on a world that is no level are counted."""
@@ -265,7 +265,7 @@ def report(
     if as_json:
         return json.dumps(_json(rows, certificates, games, seed, max_turns), indent=1)
     lines = [sheet(rows)]
-    lines += [f"{name}: {told}" for name, told in certificates.items()]
+    lines += [f"{name}: {share}" for name, share in certificates.items()]
     return "\n".join(lines)
 
 
@@ -300,10 +300,10 @@ def sheet(rows: Sequence[Row]) -> str:
 
 
 def _json(rows: Sequence[Row], certificates: dict[str, str], games: int, seed: int, max_turns: int) -> dict[str, Any]:
-    told: dict[str, Any] = {"seeds": [seed, seed + games - 1], "max_turns": max_turns, "confidence": CONFIDENCE, "rows": []}
+    data: dict[str, Any] = {"seeds": [seed, seed + games - 1], "max_turns": max_turns, "confidence": CONFIDENCE, "rows": []}
     for row in rows:
         fields = row._asdict()
-        told["rows"].append({key: value._asdict() if isinstance(value, Estimate) else value for key, value in fields.items()})
+        data["rows"].append({key: value._asdict() if isinstance(value, Estimate) else value for key, value in fields.items()})
     if certificates:
-        told["passable"] = certificates
-    return told
+        data["passable"] = certificates
+    return data

@@ -43,7 +43,7 @@ try:
     from verifiers.types import Response, ResponseMessage
     from verifiers.utils.save_utils import make_serializable
 
-    vf.MultiTurnEnv, vf.XMLParser, vf.Rubric  # noqa: B018 - touched, so that a release without them is told here
+    vf.MultiTurnEnv, vf.XMLParser, vf.Rubric  # noqa: B018 - touched, so that a release without them is noticed here
 except (ImportError, AttributeError):
     raise missing_api(
         "load_environment needs the classic API of verifiers, of releases below 0.4", "has none", "classic"
@@ -123,8 +123,8 @@ def _contained(hook: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]
 
 def _broken(error: Exception, hook: str) -> Any:
     """Return the error of a rollout that broke in `hook`, in one line."""
-    told = " ".join(str(error).split())
-    return vf.Error(f"{type(error).__name__} in {hook}: {told if len(told) <= 300 else told[:299] + '…'}")
+    line = " ".join(str(error).split())
+    return vf.Error(f"{type(error).__name__} in {hook}: {line if len(line) <= 300 else line[:299] + '…'}")
 
 
 class FlappyParser(vf.XMLParser):  # type: ignore[misc]

@@ -266,7 +266,7 @@ def _add_sft(commands: Any) -> None:
     sft.add_argument("--max-turns", type=int, default=300, metavar="TICKS", help="the tick limit (default: 300)")
     sft.add_argument("--ticks-per-turn", type=int, default=1, metavar="TICKS", help="ticks that a reply plans (default: 1)")
     sft.add_argument("--perturbed", type=float, default=0.0, metavar="SHARE", help="share that starts off course (default: 0)")
-    sft.add_argument("--max-tokens", type=int, metavar="N", help="cut transcripts into pieces of about so many tokens at most")
+    sft.add_argument("--max-tokens", type=int, metavar="N", help="cut transcripts into pieces of at most about N tokens")
     sft.add_argument("--validation", type=float, default=0.0, metavar="SHARE", help="share that goes to FILE.validation.jsonl")
     sft.add_argument("--numbers", type=Path, metavar="FILE.npz", help="also write observations, actions, rewards as arrays")
     sft.set_defaults(command=_sft)

@@ -32,7 +32,7 @@ MESSAGE_TOKENS = 4
 """Tokens that a chat template puts around each message: about as many in every family."""
 
 CACHED_FROM, CACHED_BY = 1024, 128
-"""Providers remember a prompt from so many tokens on, in steps of so many (OpenAI's prompt caching guide)."""
+"""Providers cache a prompt from this many tokens on, in steps of that many (OpenAI's prompt caching guide)."""
 
 PATCH = 32
 """Pixels of the square patches that vision models of the GPT-4.1-mini kind count a picture in, one token each …"""
@@ -133,12 +133,12 @@ def remembered(shared: int) -> int:
 
 
 def picture_tokens(width: int, height: int) -> int:
-    """Return about how many tokens a picture of so many pixels is."""
+    """Return about how many tokens a picture of this size is."""
     return round(-(-width // PATCH) * -(-height // PATCH) * PATCH_FACTOR)
 
 
 def measured(run: Run) -> Tokens | None:
-    """Return the mean tokens of an episode of a run, as its provider counted them; `cached` is not told. None where unknown."""
+    """Return the mean tokens of an episode of a run, as its provider counted them; `cached` is not saved. None where unknown."""
     used = [row for row in run.rows if row.episode and row.error is None and row.usage.get("prompt_tokens")]
     if not used:
         return None
@@ -262,8 +262,8 @@ def report(
         notes.append(f"No price is known for {model}: pass --price PROMPT,CACHED,COMPLETION in dollars a million tokens.")
     else:
         source = "as given" if price is not None else PRICES_OF
-        told = f"prompt {costs.prompt:g}, cached {costs.cached:g}, completion {costs.completion:g}"
-        notes.append(f"Dollars a million tokens: {told} ({source}).")
+        prices = f"prompt {costs.prompt:g}, cached {costs.cached:g}, completion {costs.completion:g}"
+        notes.append(f"Dollars a million tokens: {prices} ({source}).")
     return f"{table(head, rows)}\n\n" + "\n".join(notes)
 
 

@@ -88,7 +88,7 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
         difficulty: one of `levels.LEVELS`; None for the card's world.
         config: a whole world instead of a level: a FlappyConfig or its fields.
         config_overrides: fields laid over either.
-        max_turns: the tick limit; the game is truncated after so many ticks. None for no limit.
+        max_turns: the tick limit; the game is truncated there. None for no limit.
         observe: what an observation is.
         render_mode: None, `rgb_array` or `human` (a window, drawn in every step).
         size: width and height of pictures, in pixels.

@@ -21,7 +21,7 @@ try:
     import httpx
     import verifiers.v1 as vf
 
-    vf.HarnessSession, vf.Interaction  # noqa: B018 - touched, so that a release without them is told here
+    vf.HarnessSession, vf.Interaction  # noqa: B018 - touched, so that a release without them is noticed here
 except (ImportError, AttributeError):
     raise MissingPart(
         f"the taskset needs v1 of verifiers, release 0.3 or newer, and {found_verifiers('has none of it')}"

@@ -47,7 +47,7 @@ TOKENS_PER_MESSAGE = 6
 """What a chat template puts around a message, at the most."""
 
 LONGEST_SLIP = 8
-"""A perturbed start is preceded by up to so many ticks of random flying."""
+"""Ticks of random flying before a perturbed start, at the most."""
 
 
 class Plan(NamedTuple):
@@ -64,7 +64,7 @@ class Plan(NamedTuple):
     perturbed: float = 0.0
     """Share of the games that begin off course, in a state that the policy did not choose and that can be survived."""
     max_tokens: int | None = None
-    """Transcripts are cut into pieces of about so many tokens at most, each with the system prompt before it."""
+    """Transcripts are cut into pieces of at most about this many tokens, each with the system prompt before it."""
     validation: float = 0.0
     """Share of the games that is kept apart, on seeds of their own."""
 
@@ -116,7 +116,7 @@ def write(plan: Plan, output: Path, numbers: Path | None = None) -> str:
     parts = [(output, TRAINING_SEEDS[plan.seed], plan.games - held_out)]
     if held_out:
         parts.append((beside, VALIDATION_SEEDS[plan.seed], held_out))
-    told, flown = [], []
+    lines_written, flown = [], []
     with ExitStack() as written, tqdm(total=plan.games, unit="game", disable=None, leave=False) as progress:
         for path, first, count in parts:
             temporary = written.enter_context(replacing(path))
@@ -130,12 +130,12 @@ def write(plan: Plan, output: Path, numbers: Path | None = None) -> str:
                     if numbers is not None:
                         flown.append(game)
                     progress.update()
-            told.append(f"{path}: {count} games, {turns} turns in {lines} lines")
+            lines_written.append(f"{path}: {count} games, {turns} turns in {lines} lines")
         if numbers is not None:
             with replacing(numbers) as temporary:
                 save_numbers(flown, temporary)
-            told.append(f"{numbers}: the same as arrays")
-    return "\n".join(told)
+            lines_written.append(f"{numbers}: the same as arrays")
+    return "\n".join(lines_written)
 
 
 def _check_apart(files: dict[str, Path]) -> None:
@@ -375,11 +375,13 @@ def _untrue(thought: str, tap: bool, seen: Observation, game: FlappyGame) -> lis
         gap = (gap_y - seen.gap_height // 2, gap_y + seen.gap_height // 2, x)
     true = (seen.y, seen.velocity, *reversed(rises), *reversed(falls), *gap)
     try:
-        told = tuple(None if value is None else from_text(value) for value in said.groups()[:9])
+        stated = tuple(None if value is None else from_text(value) for value in said.groups()[:9])
     except ValueError as error:
         return [str(error)]
     names = ("birdY", "velY", "velY with TAP", "birdY with TAP", "velY without", "birdY without", "edge", "edge", "pipe")
-    faults = [f"{name} is {show(a)}, the thought says {show(b)}" for name, a, b in zip(names, true, told, strict=True) if a != b]
+    faults = [
+        f"{name} is {show(a)}, the thought says {show(b)}" for name, a, b in zip(names, true, stated, strict=True) if a != b
+    ]
     if (said[10] == "TAP") != tap:
         faults.append("the thought ends in another action than the reply")
     return faults

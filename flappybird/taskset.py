@@ -41,7 +41,7 @@ from flappybird.world.solver import passable
 try:
     import verifiers.v1 as vf
 
-    vf.HarnessSession, vf.Interaction  # noqa: B018 - touched, so that a release without them is told here
+    vf.HarnessSession, vf.Interaction  # noqa: B018 - touched, so that a release without them is noticed here
 except (ImportError, AttributeError):
     raise MissingPart(
         f"the taskset needs v1 of verifiers, release 0.3 or newer, and {found_verifiers('has none of it')}"
@@ -71,15 +71,15 @@ class FlappyTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     ticks_per_turn: int = 1
     """Ticks that one reply plans."""
     latency_ticks: int = 0
-    """An action lands so many ticks late."""
+    """An action lands this many ticks late."""
     stop_on_malformed: int = 0
-    """The episode ends after so many invalid replies in a row; 0 for never."""
+    """The episode ends after this many invalid replies in a row; 0 for never."""
     realtime: float | bool = 0.0
     """Ticks that pass in each second that a reply takes; true for 30, 0 where the game waits."""
     observation: ObservationKind = "card"
     """What the model sees: card, signed, ascii, image or text+image."""
     history_turns: int = 0
-    """The model sees the last so many turns, up to twice as many less one; 0 for all, -1 for the present observation alone."""
+    """The model sees the last k turns, up to 2k - 1; 0 for all, -1 for the present observation alone."""
     turn_reward: bool = False
     """Whether `trace.info["turn_rewards"]` says what each turn added to the reward."""
     allow_impossible: bool = False
@@ -253,8 +253,8 @@ class FlappyTaskEnv(vf.SingleAgentEnv, vf.Env[FlappyEnvConfig]):  # type: ignore
             error = f"{trace.last_error.type}: {trace.last_error.message}"
         episode = finish(rollout, Player(kind="model", name=str(trace.agent.config.model)), error=error)
         trace.info["episode"] = episode.to_dict()
-        told = episode.outcome
-        trace.info["ending"] = f"{rollout.outcome}, {told.pipes_passed} pipes passed, format {told.format:.2f}"
+        ending = episode.outcome
+        trace.info["ending"] = f"{rollout.outcome}, {ending.pipes_passed} pipes passed, format {ending.format:.2f}"
         if self.taskset.config.turn_reward:
             trace.info["turn_rewards"] = rewards.turn_rewards(episode)
 

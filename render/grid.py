@@ -21,7 +21,7 @@ def grid_frames(tracks: Sequence[Track], pace: Pace, size: Size = DEFAULT_SIZE, 
     """Yield pictures of several episodes side by side, in step, each frozen where it ended: (height, width, 3), uint8.
 
     Raises:
-        ConfigError: the cells of so many episodes are too small at this size.
+        ConfigError: there are too many episodes: their cells are too small at this size.
     """
     width, height = check_size(size)
     cells = arrange(tracks, size, overlay)

@@ -1,4 +1,4 @@
-"""A person's games, without the window: told of keys and of time passing, it moves in whole ticks.
+"""A person's games, without the window: it hears of keys and of time passing, and moves in whole ticks.
 
 The display's rate decides nothing: between two ticks a picture lies between two states, see `Session.moment`.
 """

@@ -119,7 +119,7 @@ class Settings:
 
 
 CERTIFIED = 100
-"""Of so many seeds, from the first one on, it is known before the evaluation whether they can be flown."""
+"""Seeds, from the first one on, that are solved before an evaluation, to see whether they can be flown."""
 
 EFFORT = 50_000_000
 """The most work that this may be, see `solver.work`: a tenth of a second, and 20 seeds of the card's defaults."""

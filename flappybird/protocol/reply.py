@@ -47,7 +47,7 @@ LONG = 10_000
 """What is longer, in characters, is neither a list of actions nor the space around one."""
 
 MAX_TAGS = 5_000
-"""Of a reply with more angle brackets than this, only the last so many are looked at: no reply takes long to read."""
+"""Of a reply with more angle brackets, only the last ones, this many, are looked at: no reply takes long to read."""
 
 _TAG = re.compile(r"<[ \t\r\n]{0,8}(/?)[ \t\r\n]{0,8}(think|actions)[ \t\r\n]{0,8}>", re.IGNORECASE)
 

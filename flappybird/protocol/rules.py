@@ -38,19 +38,19 @@ class Rules(Strict):
     FIELD: ClassVar[str] = "a rule"
 
     max_turns: Annotated[int, Field(ge=1, le=1_000_000)] = MAX_TURNS
-    """The limit on ticks: exactly so many can happen."""
+    """The limit on ticks: exactly this many can happen."""
     ticks_per_turn: Annotated[int, Field(ge=1, le=MAX_PLAN)] = 1
     """Ticks that one reply plans."""
     latency_ticks: Annotated[int, Field(ge=0, le=100)] = 0
-    """An action lands so many ticks late."""
+    """An action lands this many ticks late."""
     stop_on_malformed: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """The episode ends after so many invalid replies in a row; 0 for never."""
+    """The episode ends after this many invalid replies in a row; 0 for never."""
     realtime: Annotated[float, BeforeValidator(_pace), Field(ge=0, le=1_000)] = 0.0
     """Ticks that pass in each second that a reply takes; True for `TICKS_PER_SECOND`, 0 where the game waits."""
     observation: ObservationKind = "card"
     """What a player sees of a tick, see `views`."""
     history_turns: Annotated[int, Field(ge=-1, le=1_000_000)] = 0
-    """A model sees the last so many turns, up to twice as many less one (see `first_kept`); 0 for all, `NO_HISTORY` for none:
+    """A model sees the last k turns, up to 2k - 1 (see `first_kept`); 0 for all, `NO_HISTORY` for none:
     the system prompt and the present observation, which says all there is to know."""
 
     LATER: ClassVar[tuple[str, ...]] = ("realtime", "observation", "history_turns")

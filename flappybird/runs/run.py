@@ -59,7 +59,7 @@ class Row:
     started: float | None = None
     """When it began, in seconds since 1970; None where unknown."""
     mark: str | None = None
-    """A digest of what was said and when: two rows with one mark are copies. None where rows are not told apart by it."""
+    """A digest of what was said and when: two rows with one mark are copies. None where it cannot tell rows apart."""
     offset: int = 0
     """Where it stands: the byte at which its line begins, or the number of its file in a folder."""
 

@@ -55,7 +55,7 @@ def replacing(path: Path) -> Iterator[Path]:
             _take_mode(temporary, before)
             temporary.replace(target)
     except OSError as error:
-        # The name that people know; where none is told, as of a full disk, too.
+        # The name that people know; the error names none where the disk is full.
         ours = temporary is None or error.filename in (None, os.fspath(temporary))
         if error.errno is not None and ours and error.filename2 is None:
             error.filename = os.fspath(path)

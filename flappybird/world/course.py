@@ -114,7 +114,7 @@ class Physics(NamedTuple):
     last_age: int
     """Age at which it is on screen for the last time: its right edge is not yet left of x = 0."""
     gap_choices: int
-    """Gap centres are drawn from so many, 0.01 apart, the middle one at y = 0."""
+    """The number of gap centres to draw from, 0.01 apart, the middle one at y = 0."""
     easy_height: int
     base_height: int
     easy_pipes: int

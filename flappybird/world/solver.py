@@ -122,13 +122,13 @@ class Survival:
 
 
 def work(physics: Physics, ticks: int, grid: int = 0) -> tuple[int, int]:
-    """Return the set bits that a `Survival` of so many ticks goes through, and those that it keeps; `grid` as there."""
+    """Return the set bits that a `Survival` of `ticks` ticks goes through, and those that it keeps; `grid` as there."""
     ys = (physics.high - physics.low) // gcd(physics.jump, physics.gravity, grid) + 1
     return ys * ticks * len(_falls(physics, min(ticks, MAX_FALL))), ys * ticks
 
 
 def affordable(physics: Physics, ticks: int, grid: int = 0, *, most: int = MAX_WORK, bits: int = MAX_BITS) -> bool:
-    """Whether a `Survival` of so many ticks goes through no more than `most` and keeps no more than `bits`."""
+    """Whether a `Survival` of `ticks` ticks goes through no more than `most` and keeps no more than `bits`."""
     through, kept = work(physics, ticks, grid)
     return through <= most and kept <= bits
 

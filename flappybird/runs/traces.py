@@ -135,7 +135,7 @@ class _Trace(Saved):
 class _Line(Saved):
     """A line of `traces.jsonl`: one episode of the library, with the trace of each of its agents."""
 
-    task: _Task = _Task()
+    task: _Task | None = None
     traces: Annotated[list[_Trace], Objects] = Field(default_factory=list)
     ok: Any = None
     errors: Annotated[list[_Fault], Objects] = Field(default_factory=list)
@@ -187,7 +187,7 @@ class Traces:
             return [self._row(trace, line, piece.offset) for trace in line.traces]
         error = _last(line.errors) or "error"
         why = "the rollout ended before it began"
-        return [Row(0, None, problem=why, error=error, example=line.task.data.idx, offset=piece.offset)]
+        return [Row(0, None, problem=why, error=error, example=line.task.data.idx if line.task else None, offset=piece.offset)]
 
     # --- what is known of all rows ---
 
@@ -315,7 +315,10 @@ class Traces:
 
     def _unlike_its_task(self, trace: _Trace, line: _Line, episode: Episode) -> Iterator[Contradiction]:
         """Yield where an episode is not of the task that its trace, its line and its run say it is of."""
-        for where, data in (("traces.task.data", trace.task.data), ("task.data", line.task.data)):
+        places = {"traces.task.data": trace.task.data, "task.data": (line.task or _Task()).data}
+        if line.task is None and trace.verifiers.version == "0.3.0":  # which keeps the task with its traces alone
+            del places["task.data"]
+        for where, data in places.items():
             for name, stored, played in (
                 ("idx", data.idx, trace.task.data.idx),
                 ("seed", data.seed, episode.seed),

@@ -7,34 +7,26 @@ observation. A rollout's state is its record, plain JSON; the environment object
 
 from __future__ import annotations
 
-import asyncio
-import atexit
-import contextlib
 import functools
 import json
 import logging
-import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
+from flappybird import vf_eval
 from flappybird.episodes import arguments, rewards
 from flappybird.episodes.arguments import Settings
 from flappybird.episodes.episode import Episode, Player
 from flappybird.episodes.rewards import finish
 from flappybird.episodes.rollout import Rollout
-from flappybird.errors import ConfigError, printable
+from flappybird.errors import ConfigError
 from flappybird.messages import content, require_renderer
 from flappybird.protocol.observe import has_picture
 from flappybird.protocol.reply import Status, list_actions, read_reply
 from flappybird.protocol.rules import MAX_TURNS, first_kept
-from flappybird.report import FOLDER
-from flappybird.runs import run_of_outputs
-from flappybird.runs.resume import alone, is_saved, refuse_to_mix, set_errors_aside
 from flappybird.system.install import missing_api
 from flappybird.system.loopback import spare_loopback
-from flappybird.system.network import why_unreachable
 from flappybird.world.game import Reason
 
 try:
@@ -84,26 +76,11 @@ def load_environment(
             max_turns=max_turns, num_examples=num_examples, config=config, config_overrides=config_overrides, seed=seed, **more
         )
     except ConfigError as error:
-        raise _refused(error) from None
+        raise vf_eval.refused(error) from None
     require_renderer(checked.rules)
     spare_loopback()
-    if checked.report is None and _under_vf_eval():
-        # vf-eval saves below this folder where it exists: made now, runs and reports lie together from the first run on.
-        with contextlib.suppress(OSError):  # not ours to write in: the games are played all the same
-            FOLDER.parent.mkdir(parents=True, exist_ok=True)
+    vf_eval.make_folder(checked)
     return FlappyEnv(checked)
-
-
-def _under_vf_eval() -> bool:
-    return Path(sys.argv[0]).stem == "vf-eval" or sys.argv[0].endswith("legacy/scripts/eval.py")
-
-
-def _refused(error: ConfigError) -> BaseException:
-    """Return what to raise for a usage error: under `vf-eval`, which would bury it in a traceback, one line and exit 2."""
-    if not _under_vf_eval():
-        return error
-    print(f"flappybird: {error}", file=sys.stderr)
-    return SystemExit(2)
 
 
 def _contained(hook: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
@@ -263,13 +240,13 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
             error = ConfigError(
                 f"num_examples = {num_examples}: -n takes a number of games, or -1 for all {self.settings.num_examples}"
             )
-            raise _refused(error)
+            raise vf_eval.refused(error)
         try:
             games = self.settings.num_examples if num_examples == -1 else num_examples
             self.settings.certify(games)
             rows = self._rows(self.settings.evaluation_row, games)
         except ConfigError as error:
-            raise _refused(error) from None
+            raise vf_eval.refused(error) from None
         if shuffle:
             rows = Dataset.from_list(rows).shuffle(seed=shuffle_seed or 0).to_list()
         return rows * rollouts_per_example
@@ -367,78 +344,10 @@ class FlappyEnv(vf.MultiTurnEnv):  # type: ignore[misc]
     # --- the evaluation as a whole ---
 
     async def generate(self, inputs: Any, client: Any, model: str, *args: Any, **kwargs: Any) -> Any:
-        path, saving = kwargs.get("results_path"), bool(kwargs.get("save_results"))
-        results = None if path is None else Path(path)
-        with contextlib.ExitStack() as until_the_end:
-            if results is not None:
-                try:
-                    if saving:
-                        until_the_end.enter_context(alone(results))
-                    if is_saved(results):
-                        refuse_to_mix(results, self.settings, self.env_args, kwargs.get("sampling_args"))
-                except ConfigError as error:
-                    raise _refused(error) from None
-                if saving and is_saved(results):
-                    set_errors_aside(results)
-            if _under_vf_eval():
-                await _require_server(client)
-            if self.settings.report is not False and (self.settings.report is not None or _under_vf_eval()):
-                watch = _Watch()
-                kwargs["on_progress"] = watch.beside(kwargs.get("on_progress"))
-                # Whatever ends the run, Ctrl-C included: what was finished is reported.
-                until_the_end.callback(watch.report, results or Path("run"), self.settings.report)
-            return await super().generate(inputs, client, model, *args, **kwargs)
-
-
-async def _require_server(client: Any) -> None:
-    """End `vf-eval` in one line, with exit 1, where no model can be asked: the library would try for a minute in each rollout."""
-    for endpoint in getattr(client, "endpoint_configs", None) or [client]:
-        url, key = getattr(endpoint, "api_base_url", None), getattr(endpoint, "api_key_var", "")
-        problem = await asyncio.to_thread(why_unreachable, url, key) if url else None
-        if problem is not None:
-            print(printable(f"flappybird: {problem}"), file=sys.stderr)
-            raise SystemExit(1)
-
-
-class _Watch:
-    """Sees the rows of an evaluation as they come, and reports on them in the end."""
-
-    def __init__(self) -> None:
-        self.outputs: list[Any] = []
-        self.metadata: dict[str, Any] = {}
-
-    def _see(self, outputs: list[Any], _: list[Any], metadata: dict[str, Any]) -> None:
-        self.outputs, self.metadata = outputs, dict(metadata)
-
-    def beside(self, others: Any) -> Any:
-        """Return callbacks for the library with ours among them: a list runs beside its progress bar, a single one instead."""
-        if others is None or isinstance(others, list):
-            return [*(others or []), self._see]
-
-        def both(*seen: Any) -> None:
-            others(*seen)
-            self._see(*seen)
-
-        return both
-
-    def report(self, run: Path, folder: bool | str | None) -> None:
-        """Write the report and tell where it is. A report that fails costs the run nothing but one line."""
-        if not self.outputs:
-            return
-        try:
-            from flappybird.report import report_name, write_report
-
-            rows = json.loads(json.dumps([dict(output) for output in self.outputs], default=make_serializable))
-            about = json.loads(json.dumps(self.metadata, default=make_serializable))
-            read = run_of_outputs(rows, about, run)
-            path = write_report([read], (Path(folder) if isinstance(folder, str) else FOLDER) / report_name(read))
-            line = f"report: {path}"
-        except OSError as error:
-            line = f"flappybird: no report: {error.filename or FOLDER}: {error.strerror or error}"
-        except Exception as error:
-            line = f"flappybird: no report: {type(error).__name__}: {error}"
-        # After the library's own summary, which would paint over it.
-        atexit.register(print, printable(line), flush=True)
+        with vf_eval.saved(self.settings, self.env_args, kwargs):
+            await vf_eval.require_server(client)
+            with vf_eval.reported(self.settings, kwargs, make_serializable):
+                return await super().generate(inputs, client, model, *args, **kwargs)
 
 
 def _exchange(step: dict[str, Any]) -> list[Any]:

@@ -20,6 +20,7 @@ episodes
 players runs analysis
 render messages baselines cost sft server
 videos gymnasium_env report
+vf_eval
 classic taskset harness demo rollouts
 cli
 __main__
@@ -123,6 +124,11 @@ def test_only_the_doors_know_their_libraries(path):
     assert "imageio" not in roots
     if path.stem not in ("classic", "taskset", "harness"):
         assert "verifiers" not in roots
+
+
+def test_the_classic_door_knows_no_command_line_no_saved_run_and_no_report():
+    known = imports(ROOT / "flappybird" / "classic.py")
+    assert not known & {"sys", "atexit", "flappybird.runs", "flappybird.report"}
 
 
 def loaded_by(code: str) -> set[str]:

@@ -18,7 +18,7 @@ from verifiers.types import ClientConfig  # noqa: E402
 from verifiers.utils.save_utils import make_serializable  # noqa: E402
 
 import flappybird  # noqa: E402
-from flappybird import classic  # noqa: E402
+from flappybird import classic, vf_eval  # noqa: E402
 from flappybird.episodes import rewards  # noqa: E402
 from flappybird.episodes.arguments import Settings  # noqa: E402
 from flappybird.episodes.rollout import Rollout  # noqa: E402
@@ -463,9 +463,9 @@ def test_real_time_runs_from_the_seconds_that_a_reply_took(policy_server):
 def test_a_folder_that_cannot_be_written_to_costs_nothing_but_the_report(tmp_path, monkeypatch):
     (tmp_path / "environments").write_text("in the way", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(classic.sys, "argv", ["vf-eval"])
+    monkeypatch.setattr(vf_eval.sys, "argv", ["vf-eval"])
     lines = []
-    monkeypatch.setattr(classic.atexit, "register", lambda _, *said, **__: lines.extend(said))
+    monkeypatch.setattr(vf_eval.atexit, "register", lambda _, *said, **__: lines.extend(said))
     with scripted(lambda body: NOOP) as url:
         (row,) = evaluate(url, max_turns=2)
     assert row["error"] is None

@@ -60,7 +60,8 @@ def how_to_add(extra: str) -> str:
     if kind == "folder":
         return f"`pip install '{where}[{extra}]'`"
     if kind in ("git", "archive"):
-        return f"`pip install 'flappybird[{extra}] @ {where}'`"
+        requirement = f"flappybird[{extra}] @ {where}"
+        return f"`pip install '{requirement}'`"
     return (
         f"install the extra `{extra}` from where this copy came from, its checkout or Git address "
         "(the package of this name on the index is another one)"

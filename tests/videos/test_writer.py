@@ -133,7 +133,7 @@ def test_a_palette_has_the_flat_colours_of_the_scene_though_the_samples_have_non
 def test_the_mark_of_a_malformed_turn_is_red_in_a_gif_too(tmp_path: Path) -> None:
     # One turn of many, which no sample shows.
     track = Track(replied(*["<ACTIONS>[TAP]</ACTIONS>", *["<ACTIONS>[]</ACTIONS>"] * 3] * 2, "what?", "<ACTIONS>[]</ACTIONS>"))
-    drawn = Clip([track], SIZE, Timing(25, stop=9))
+    drawn = Clip([track], SIZE, Timing(25, stop=8))
     frames = list(drawn.frames())
     write(tmp_path / "x.gif", frames, SIZE, drawn.fps, frames[:1])
     _, shown = gif_pictures(tmp_path / "x.gif")

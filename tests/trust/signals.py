@@ -115,6 +115,8 @@ def stop_often(what: Callable[[Path], Command], which: signal.Signals, times: in
         around = sorted(path.name for path in folder.iterdir())
         process = _start(command, folder)
         time.sleep(dice.uniform(0.3, 1.0) * takes)
+        while process.poll() is None and not _listens(process.pid):  # a slow machine: none of our code runs yet
+            time.sleep(0.005)
         process.send_signal(which)
         _, err = process.communicate(timeout=30)
         if process.returncode != 0 or lasts:
@@ -133,6 +135,15 @@ def stop_often(what: Callable[[Path], Command], which: signal.Signals, times: in
             command.whole(left)
         assert sorted(path.name for path in folder.iterdir()) == around
     return Stopped(stopped, finished)
+
+
+def _listens(process: int) -> bool:
+    """Whether a process has a handler for SIGTERM, which a command of ours has from its first line to its last."""
+    status = Path(f"/proc/{process}/status")
+    if not status.exists():  # ended, or another system
+        return True
+    caught = next((line for line in status.read_text().splitlines() if line.startswith("SigCgt:")), "SigCgt: 0")
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def _start(command: Command, folder: Path) -> subprocess.Popen[str]:

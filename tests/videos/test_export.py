@@ -202,12 +202,13 @@ def test_B06_workers_end_with_their_parent(tmp_path: Path, which: signal.Signals
     while not list(output.glob(".*.mp4")):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+    workers = children(process.pid)
     process.send_signal(which)
     process.wait(20)
     assert process.returncode in (143, -which)
     deadline = time.monotonic() + 20
-    while working(output):
-        assert time.monotonic() < deadline, working(output)
+    while left := {line for pid in workers for line in running(pid)} | set(working(output)):
+        assert time.monotonic() < deadline, left
         time.sleep(0.05)
     assert not list(output.glob(".*"))
     assert all(playable(path) for path in output.iterdir())
@@ -215,7 +216,20 @@ def test_B06_workers_end_with_their_parent(tmp_path: Path, which: signal.Signals
     assert "Traceback" not in process.stderr.read()
 
 
-def working(output: Path) -> str:
-    """The processes that still write to `output`, zombies too."""
-    listed = subprocess.run(["ps", "-ewwo", "pid,stat,args"], capture_output=True, text=True).stdout
-    return "\n".join(line for line in listed.splitlines() if str(output) in line and "-m videos" not in line)
+def processes(*which: str) -> list[str]:
+    """What `ps` says of the processes that run; one that has ended and that nobody has asked about does not."""
+    listed = subprocess.run(["ps", *which, "-wwo", "pid=,stat=,args="], capture_output=True, text=True).stdout
+    return [line for line in listed.splitlines() if not line.split()[1].startswith("Z")]
+
+
+def children(pid: int) -> list[str]:
+    return [line.split()[0] for line in processes("--ppid", str(pid))]
+
+
+def running(pid: str) -> list[str]:
+    return processes("-p", pid)
+
+
+def working(output: Path) -> list[str]:
+    """The encoders that still write to `output`."""
+    return [line for line in processes("-e") if str(output) in line and "-m videos" not in line]

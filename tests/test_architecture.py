@@ -15,7 +15,8 @@ from tests.conftest import ROOT
 FLOORS = """
 errors _version
 system world
-protocol batch
+protocol kernel
+batch
 episodes
 players runs analysis
 render messages baselines cost sft server
@@ -37,6 +38,7 @@ players: sight | policies | games
 runs: run | saved lines | folder results traces | check resume load frame | __init__
 system: signals install loopback memory network table | files command
 server: chat | answers | __init__
+gymnasium_env: arguments pictures | single vector | __init__
 """
 """The floors within a wing."""
 

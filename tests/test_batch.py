@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from flappybird import batch as engine
+from flappybird import kernel
 from flappybird.batch import FEATURES, FlappyBatch, Pay
 from flappybird.errors import ConfigError, GameOver
 from flappybird.players.policies import make_policy
@@ -304,7 +304,7 @@ def test_a_copy_of_a_batch_flies_on_by_itself(duplicate):
 def test_no_kind_of_actions_has_the_loop_compiled_again():
     batch = FlappyBatch(seeds=range(4))
     batch.step(np.zeros(4, bool))
-    compiled = list(engine._compiled().step.signatures)
+    compiled = list(kernel.compiled().step.signatures)
     fixed = np.zeros(4, np.int64)
     fixed.flags.writeable = False  # as JAX hands them over
     for taps in (
@@ -316,7 +316,7 @@ def test_no_kind_of_actions_has_the_loop_compiled_again():
         np.zeros((2, 4), bool)[1],
     ):
         batch.step(taps)
-    assert engine._compiled().step.signatures == compiled
+    assert kernel.compiled().step.signatures == compiled
 
 
 def _blocked(folder: Path) -> Path:
@@ -330,48 +330,48 @@ def _blocked(folder: Path) -> Path:
 def test_machine_code_goes_to_the_first_folder_that_can_be_written(tmp_path, monkeypatch):
     package, home, temporary = tmp_path / "package", tmp_path / "home", tmp_path / "tmp"
     temporary.mkdir()
-    monkeypatch.setattr(engine, "__file__", str(package / "batch.py"))
+    monkeypatch.setattr(kernel, "__file__", str(package / "kernel.py"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    assert engine.cache_folder(str(tmp_path / "users")).parent == tmp_path / "users"
-    assert engine.cache_folder(str(_blocked(tmp_path))).parent == package / "__pycache__"
-    monkeypatch.setattr(engine, "__file__", str(_blocked(tmp_path) / "batch.py"))
-    assert engine.cache_folder().parent == home
+    assert kernel.cache_folder(str(tmp_path / "users")).parent == tmp_path / "users"
+    assert kernel.cache_folder(str(_blocked(tmp_path))).parent == package / "__pycache__"
+    monkeypatch.setattr(kernel, "__file__", str(_blocked(tmp_path) / "kernel.py"))
+    assert kernel.cache_folder().parent == home
     monkeypatch.setenv("XDG_CACHE_HOME", str(_blocked(tmp_path)))
-    private = engine.cache_folder().parent
+    private = kernel.cache_folder().parent
     assert private.parent == temporary
     # What lies there is run, so nobody else may have put it there.
     assert private.stat().st_mode & 0o777 == 0o700
     private.chmod(0o777)
-    assert engine.cache_folder() is None
+    assert kernel.cache_folder() is None
     shutil.rmtree(private)
     (temporary / "elsewhere").mkdir()
     private.symlink_to(temporary / "elsewhere")
-    assert engine.cache_folder() is None
+    assert kernel.cache_folder() is None
 
 
 def test_the_folder_is_another_one_once_any_of_the_rules_is_edited(tmp_path, monkeypatch):
-    copies = [Path(shutil.copy(source, tmp_path)) for source in engine._SOURCES]
-    assert {"batch.py", "course.py", "game.py", "units.py"} == {file.name for file in copies}
-    monkeypatch.setattr(engine, "_SOURCES", [str(file) for file in copies])
-    folders = {engine.cache_folder(str(tmp_path))}
+    copies = [Path(shutil.copy(source, tmp_path)) for source in kernel._SOURCES]
+    assert {"kernel.py", "course.py", "game.py", "units.py"} == {file.name for file in copies}
+    monkeypatch.setattr(kernel, "_SOURCES", [str(file) for file in copies])
+    folders = {kernel.cache_folder(str(tmp_path))}
     for file in copies:
         file.write_text(file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-        folders.add(engine.cache_folder(str(tmp_path)))
+        folders.add(kernel.cache_folder(str(tmp_path)))
     assert len(folders) == 5
     copies[0].unlink()
-    assert engine.cache_folder(str(tmp_path)) is None
+    assert kernel.cache_folder(str(tmp_path)) is None
 
 
 SCRIPT = """
 import numpy as np
-from flappybird import batch
+from flappybird import batch, kernel
 from flappybird.world import game
 many, one = batch.FlappyBatch(seeds=[3]), game.FlappyGame(seed=3)
 many.step(np.array([True])), one.step(True)
 assert many.state(0) == one.state, (many.state(0), one.state)
 assert many.gap_y[0] == one.course.gap(0).y, (many.gap_y[0], one.course.gap(0))
-print(one.state.y, one.course.gap(0).y, sum(batch._compiled().step.stats.cache_hits.values()))
+print(one.state.y, one.course.gap(0).y, sum(kernel.compiled().step.stats.cache_hits.values()))
 """
 
 

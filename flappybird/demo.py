@@ -192,7 +192,7 @@ def evaluations(policies: Iterable[str], url: str, games: int, output: Path) -> 
     ]
     for policy in policies:
         lines += ["", "[[eval]]", 'id = "flappybird"', f"model = {json.dumps(policy)}"]
-        lines += ["args = { report = false }  # one report of all, afterwards"]
+        lines += ["args = { report = false, history_turns = 8 }  # one report of all, afterwards; short prompts, a fast demo"]
     return "\n".join([*lines, ""])
 
 

@@ -8,11 +8,12 @@ import os
 import signal
 import subprocess
 import sysconfig
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,11 +22,16 @@ from flappybird.episodes.episode import Episode
 from flappybird.players.games import fly
 from flappybird.protocol.rules import Rules
 from flappybird.world.config import FlappyConfig
+from tests.warm import COMMANDS, Process, Warm
 
 settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")
 
 ROOT = Path(__file__).parent.parent
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+
+# Run in the background of a shell, the suite ignores Ctrl-C, and so would every process that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def play(policy: str = "planner", seed: int = 0, config: FlappyConfig | None = None, **rules: Any) -> Episode:
@@ -95,24 +101,61 @@ def turn_of(body: dict[str, Any]) -> int:
 
 Finished = subprocess.CompletedProcess
 
+_warm: list[Warm] = []
 
-def run_command(*command: str, cwd: Path, timeout: float = 240, **env: str) -> Finished[str]:
-    """Run a command of this environment, such as `vf-eval` or `flappybird`, and return how it ended."""
-    scripts = sysconfig.get_path("scripts")
-    # Without keys, so that nothing reaches a provider; with bytecode, so that a library is not compiled at every start.
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_ends() -> Iterator[None]:
+    yield
+    for one in _warm:
+        one.close()
+
+
+def started(*command: str, cwd: Path, stdout: IO[Any], stderr: IO[Any], **env: str) -> Process:
+    """Start a command of verifiers from the process that has it loaded, see `tests.warm`."""
+    if not _warm:
+        _warm.append(Warm())
+    script, *rest = command
+    return _warm[0].start([str(SCRIPTS / script), *rest], cwd, clean(env), stdout, stderr)
+
+
+def run_command(*command: str, cwd: Path, timeout: float = 240, cold: bool = False, **env: str) -> Finished[str]:
+    """Run a command of this environment, such as `vf-eval` or `flappybird`, and return how it ended.
+
+    What verifiers brings is started warm, see `tests.warm`, but where it is to be started as users start it: `cold`.
+    """
+    program = str(SCRIPTS / command[0])
+    if command[0] not in COMMANDS or cold:
+        return subprocess.run(
+            [program, *command[1:]],
+            cwd=cwd,
+            env=clean(env),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as out, tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+        process = started(*command, cwd=cwd, stdout=out, stderr=errors, **env)
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            raise
+        out.seek(0)
+        errors.seek(0)
+        return Finished(list(command), process.wait(), out.read(), errors.read())
+
+
+def clean(env: dict[str, str]) -> dict[str, str]:
+    """The environment of a command: without keys, so that nothing reaches a provider, and with bytecode, so that a library is
+    not compiled at every start."""
     unwanted = ("OPENAI_API_KEY", "PRIME_API_KEY", "PYTHONDONTWRITEBYTECODE")
-    clean = {name: value for name, value in os.environ.items() if name not in unwanted}
-    clean["PATH"] = f"{scripts}{os.pathsep}{clean.get('PATH', '')}"
-    return subprocess.run(
-        [str(Path(scripts) / command[0]), *command[1:]],
-        cwd=cwd,
-        env={**clean, **env},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+    usual = {name: value for name, value in os.environ.items() if name not in unwanted}
+    usual["PATH"] = f"{SCRIPTS}{os.pathsep}{usual.get('PATH', '')}"
+    return {**usual, **env}
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from importlib import metadata
 
 import pytest
@@ -44,9 +45,12 @@ def imported(folder: str) -> dict[str, set[str]]:
     return found
 
 
+INSTALLED = cache(metadata.packages_distributions)
+
+
 def distributions(module: str) -> set[str]:
     """The distributions that bring a module, by the names that are declared."""
-    return {name.lower().replace("_", "-") for name in metadata.packages_distributions().get(module, [module])}
+    return {name.lower().replace("_", "-") for name in INSTALLED().get(module, [module])}
 
 
 @pytest.mark.parametrize("folder", [*OURS, "examples"])

@@ -344,18 +344,13 @@ def test_a_reply_that_differs_from_the_episode_is_found(policy_server, tmp_path)
 # --- the real commands ------------------------------------------------------------------------------------------------
 
 
-def call(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    # With bytecode, which workplaces may switch off: without it, each of these commands compiles the library anew.
-    return run_command(*command, cwd=cwd, PYTHONDONTWRITEBYTECODE="")
-
-
 RUN = () if OLD else ("--run.name", "run")
 
 
 def evaluate(url: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     output = folder / "run" if OLD else folder
     command = [EVAL, "flappybird", "--no-push", "--no-rich", "--client.base-url", url, "-o", str(output), *words]
-    return call(*command, cwd=folder)
+    return run_command(*command, cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -383,16 +378,16 @@ def test_the_real_command_plays_and_what_it_saves_is_read_and_verified(evaluated
 
 
 def test_an_episode_of_a_v1_run_is_an_episode_file_like_any_other(evaluated, tmp_path):
-    done = call("flappybird", "episodes", str(evaluated), "-o", str(tmp_path / "episodes"), cwd=tmp_path)
+    done = run_command("flappybird", "episodes", str(evaluated), "-o", str(tmp_path / "episodes"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    done = call("flappybird", "verify", str(tmp_path / "episodes"), str(evaluated), cwd=tmp_path)
+    done = run_command("flappybird", "verify", str(tmp_path / "episodes"), str(evaluated), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("3 of 3 verified") == 2
 
 
 def test_replaying_a_run_gives_the_same_scores(evaluated, tmp_path):
     command = ["vf-replay" if NEW else "replay", str(evaluated), "--rich", "false", "-o", str(tmp_path / "again")]
-    done = call(*command, cwd=tmp_path)
+    done = run_command(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     before, after = runs.load_run(evaluated), runs.load_run(tmp_path / "again")
     assert sorted(str(row.claims) for row in after.rows) == sorted(str(row.claims) for row in before.rows)
@@ -411,7 +406,7 @@ def test_a_resumed_run_plays_only_what_is_missing(evaluated, policy_server, tmp_
         saved = json.loads(config.read_text(encoding="utf-8"))
         config.write_text(json.dumps({**saved, "output_dir": str(tmp_path)}), encoding="utf-8")
         words = ["@", str(config), "--resume"]
-    done = call(EVAL, *words, cwd=tmp_path)
+    done = run_command(EVAL, *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     run = runs.load_run(folder)
     assert [row.example for row in run.rows] == [0, 1, 2]
@@ -422,7 +417,7 @@ def test_a_resumed_run_plays_only_what_is_missing(evaluated, policy_server, tmp_
 
 def test_the_real_validate_checks_the_seeds(tmp_path):
     command = ["vf-validate" if NEW else "validate", "flappybird", "-n", "2", "--only-gold", "--runtime.type", "subprocess"]
-    done = call(*command, "--rich", "false", "-o", str(tmp_path / "out"), cwd=tmp_path)
+    done = run_command(*command, "--rich", "false", "-o", str(tmp_path / "out"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     (summary,) = (tmp_path / "out").rglob("summary.json")
     assert json.loads(summary.read_text(encoding="utf-8"))["outcomes"]["valid"] == 2

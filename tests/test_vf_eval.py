@@ -3,8 +3,6 @@
 import json
 import signal
 import socket
-import subprocess
-import sysconfig
 import time
 from collections import Counter
 from pathlib import Path
@@ -16,7 +14,7 @@ from flappybird.errors import ConfigError
 from flappybird.runs import check, load_run
 from flappybird.runs.resume import refuse_to_mix
 from tests import readme
-from tests.conftest import run_command, scripted, turn_of
+from tests.conftest import run_command, scripted, started, turn_of
 
 vf = pytest.importorskip("verifiers")
 if not hasattr(vf, "MultiTurnEnv"):
@@ -51,7 +49,7 @@ def test_the_cards_first_command_plays_ten_games(tmp_path):
 
     with scripted(answer) as url:
         endpoints(tmp_path, url, "openai/gpt-4.1-mini")
-        done = run_command(*first_command(), cwd=tmp_path)
+        done = run_command(*first_command(), cwd=tmp_path, cold=True)
     assert done.returncode == 0, done.stderr[-2000:]
     assert sum(seeds.values()) == 10  # found in the package's own pyproject.toml, through the env server
     assert "Rollouts per example: 1" in done.stdout or "pipes_passed: avg - 0.000" in done.stdout
@@ -95,7 +93,7 @@ def test_any_openai_compatible_server_will_do(tmp_path):
 
 def test_64_rollouts_at_once_in_two_workers_are_saved_and_verified(policy_server, tmp_path):
     endpoints(tmp_path, policy_server, "heuristic")
-    words = ["-m", "heuristic", "-n", "32", "-r", "2", "-c", "64", "-s", "-w", "2", "-a", '{"max_turns": 40, "seed": 100}']
+    words = ["-m", "heuristic", "-n", "32", "-r", "2", "-c", "64", "-s", "-w", "2", "-a", '{"max_turns": 15, "seed": 100}']
     done = run_command("vf-eval", "flappybird", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     (folder,) = saved(tmp_path)
@@ -104,7 +102,7 @@ def test_64_rollouts_at_once_in_two_workers_are_saved_and_verified(policy_server
     assert [row.example for row in run.rows] == [n for n in range(32) for _ in range(2)]
     assert [row.episode.seed for row in run.rows] == [100 + n for n in range(32) for _ in range(2)]
     assert all(check(row) == [] for row in run.rows)
-    assert run.env_args == {"max_turns": 40, "seed": 100}
+    assert run.env_args == {"max_turns": 15, "seed": 100}
     verified = run_command("flappybird", "verify", str(folder), cwd=tmp_path)
     assert (verified.returncode, verified.stdout) == (0, f"{folder}: 64 of 64 verified\n")
 
@@ -187,15 +185,13 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path):
     seen: set[str] = set()
     with scripted(answer) as url:
         words = direct(url, "m", "-n", "4", "-r", "1", "-c", "1", "-s", "-d")
-        program = Path(sysconfig.get_path("scripts")) / words[0]
-        with subprocess.Popen(
-            [program, *words[1:]], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as process:
-            deadline = time.monotonic() + 90
-            while time.monotonic() < deadline and not any(path.stat().st_size for path in tmp_path.rglob("results.jsonl")):
-                time.sleep(0.2)
-            process.send_signal(signal.SIGINT)
-            process.wait(60)
+        with open(tmp_path / "said", "w") as said:
+            process = started(*words, cwd=tmp_path, stdout=said, stderr=said)
+        deadline = time.monotonic() + 90
+        while time.monotonic() < deadline and not any(path.stat().st_size for path in tmp_path.rglob("results.jsonl")):
+            time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
     (folder,) = saved(tmp_path)
     run = load_run(folder)
     assert [row.example for row in run.rows] == [0]

@@ -9,7 +9,7 @@ import random
 import signal
 import subprocess
 import sys
-import sysconfig
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from flappybird.episodes.episode import load, save
 from flappybird.episodes.verify import verify
 from flappybird.runs import check, load_run
-from tests.conftest import ROOT, play
+from tests.conftest import ROOT, play, started
 from tests.runs.test_load import saved_row, write_run
 
 
@@ -167,7 +167,6 @@ def evaluations(folder: Path, times: int, dice: random.Random, url: str, games: 
 
     Killed at a random moment after it has begun to save, so that there is something to lose.
     """
-    program = str(Path(sysconfig.get_path("scripts")) / "vf-eval")
     words = [
         "flappybird",
         "-m",
@@ -187,12 +186,12 @@ def evaluations(folder: Path, times: int, dice: random.Random, url: str, games: 
     for round_ in range(times + 1):
         last = round_ == times
         resume = ["--resume", str(saved)] if saved else []
-        with subprocess.Popen(
-            [program, *words, *resume], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        ) as process:
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
+            process = started("vf-eval", *words, *resume, cwd=folder, stdout=said, stderr=said)
             if last:
-                _, said = process.communicate(timeout=600)
-                assert process.returncode == 0, said[-2000:]
+                ended = process.wait(600)
+                said.seek(0)
+                assert ended == 0, said.read()[-2000:]
             else:
                 begun = time.monotonic()
                 while process.poll() is None and time.monotonic() - begun < 120:
@@ -202,8 +201,8 @@ def evaluations(folder: Path, times: int, dice: random.Random, url: str, games: 
                     time.sleep(0.05)
                 time.sleep(dice.uniform(0.0, 0.6))
                 killed += process.poll() is None
-                process.kill()
-                process.communicate()
+                process.send_signal(signal.SIGKILL)
+                process.wait()
         found = next(iter(folder.rglob("results.jsonl")), None)
         if found is None:
             continue

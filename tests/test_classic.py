@@ -73,8 +73,14 @@ def rebuilt(rows: list[dict[str, Any]]) -> Any:
     return run_of_outputs(rows, {"model": "m"}, Path("run"))
 
 
-def test_an_evaluation_gives_the_games_rewards_and_metrics(policy_server):
-    (row,) = evaluate(policy_server, seed=7)
+@pytest.fixture(scope="module")
+def evaluated(policy_server):
+    """A whole game by the planner, with all that was said in every prompt."""
+    return evaluate(policy_server, seed=7)
+
+
+def test_an_evaluation_gives_the_games_rewards_and_metrics(evaluated):
+    (row,) = evaluated
     assert row["reward"] == pytest.approx(2 * 8 + 0.2 * 404.2 + 0.2)
     assert row["metrics"] == {
         "flappy_reward_func": 8.0,
@@ -93,8 +99,8 @@ def test_an_evaluation_gives_the_games_rewards_and_metrics(policy_server):
     assert (row["stop_condition"], row["error"], row["is_truncated"]) == ("tick_limit_reached", None, False)
 
 
-def test_row_and_replies_give_the_episode_again(policy_server):
-    (row,) = rebuilt(evaluate(policy_server, seed=7)).rows
+def test_row_and_replies_give_the_episode_again(evaluated):
+    (row,) = rebuilt(evaluated).rows
     played = play("planner", 7)
     assert [turn.reply for turn in row.episode.turns] == [turn.reply for turn in played.turns]
     assert row.episode.outcome == played.outcome
@@ -267,8 +273,8 @@ def test_D11_rollouts_at_once_are_those_played_one_by_one(policy_server):
     def told(rows):
         return [(row["info"]["seed"], row["reward"], [m["content"] for m in row["completion"]]) for row in rows]
 
-    together = evaluate(policy_server, "heuristic", n=4, r=4, concurrent=16, max_turns=30)
-    assert told(together) == told(evaluate(policy_server, "heuristic", n=4, r=4, concurrent=1, max_turns=30))
+    together = evaluate(policy_server, "heuristic", n=4, r=4, concurrent=16, max_turns=12)
+    assert told(together) == told(evaluate(policy_server, "heuristic", n=4, r=4, concurrent=1, max_turns=12))
     assert len({row["info"]["seed"] for row in together}) == 4
     # Rollouts of one example play one course.
     assert all(len({row["info"]["seed"] for row in together if row["example_id"] == example}) == 1 for example in range(4))

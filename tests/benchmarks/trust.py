@@ -127,7 +127,7 @@ def stop() -> None:
     for what in signals.ALL:
         for which in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)[: 3 if what is signals.playing else 2]:
             with tempfile.TemporaryDirectory() as folder:
-                done = signals.stop_often(what, which, count, random.Random(0), Path(folder))
+                done = signals.stop_often(what, [which] * count, random.Random(0), Path(folder))
             say(
                 f"{count} {which.name} on {what.__name__}",
                 f"{done.stopped} in the middle, {done.finished} too late",

@@ -1,6 +1,5 @@
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -395,23 +394,6 @@ def test_without_a_display_a_window_is_refused(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(FlappyError, match="no display to play on"):
         play(CONFIG)
-
-
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-def test_F04_a_signal_while_playing_keeps_the_game(tmp_path: Path, which: signal.Signals) -> None:
-    path = tmp_path / "me.json"
-    path.write_text("an older file")
-    env = clean_environment(SDL_VIDEODRIVER="dummy")
-    command = [sys.executable, "-m", "flappybird", "play", "--save", str(path)]
-    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(2.5)
-    process.send_signal(which)
-    out, err = process.communicate(timeout=20)
-    assert process.returncode == 128 + which
-    assert out == ""
-    assert err.count("\n") <= 1
-    assert path.read_text() == "an older file" or load(path).outcome.reason is Reason.ABORTED
-    assert [entry.name for entry in tmp_path.iterdir()] == ["me.json"]
 
 
 @pytest.mark.parametrize(

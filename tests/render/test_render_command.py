@@ -2,12 +2,9 @@
 
 import json
 import os
-import random
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import imageio_ffmpeg
@@ -124,29 +121,6 @@ def test_C07_mp4_is_what_every_browser_plays(run: Run, short_file: Path, tmp_pat
     assert str(video["pix_fmt"]).startswith("yuv420p")
     order = boxes(tmp_path / "x.mp4")
     assert order.index("moov") < order.index("mdat")
-
-
-@pytest.mark.parametrize(("which", "name"), [(signal.SIGINT, "x.mp4"), (signal.SIGTERM, "x.mp4"), (signal.SIGINT, "x.gif")])
-def test_F04_a_signal_leaves_the_old_file_or_a_whole_new_one(tmp_path: Path, which: signal.Signals, name: str) -> None:
-    save(flown("planner", 3, 2_000), tmp_path / "long.json")
-    (tmp_path / name).write_bytes(b"an older file")
-    command = [sys.executable, "-m", "render", "long.json", "-o", name]
-    dice = random.Random(str(which) + name)
-    for _ in range(2):
-        process = subprocess.Popen(
-            command, cwd=tmp_path, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        deadline = time.monotonic() + 60
-        while not any(path.name.startswith(".") for path in tmp_path.iterdir()) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        time.sleep(0.5 * dice.random())  # somewhere in the middle of writing
-        process.send_signal(which)
-        _, err = process.communicate(timeout=20)
-        assert process.returncode == 128 + which
-        assert err.count("\n") <= 1
-        assert "Traceback" not in err
-        assert (tmp_path / name).read_bytes() == b"an older file"
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["long.json", name]
 
 
 def test_F06_what_is_said_can_be_read_by_programs(run: Run, short_file: Path, tmp_path: Path) -> None:

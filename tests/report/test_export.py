@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -25,14 +26,19 @@ FIGURES = ["deaths", "ends", "forest", "format", "pipes", "rewards", "survival"]
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from flappybird.report.export import export
-
-    folder = tmp_path_factory.mktemp("export") / "for a paper"
+def gathered() -> Any:
     rows = [row(seed, play(policy("heuristic", seed), seed, completion_tokens=9)) for seed in range(4)]
     rows.append(row(4, play(repeat("<THINK>50 % & $x_1$ \ud800</THINK><ACTIONS>[TAP]</ACTIONS>"), 4)))
     rows.append(row(5, None, problem="no trace | was saved", error="HTTP 500"))
-    export(gather([run(rows, "50%_of & $a^b$ {c} <i>"), heuristics(3, "random", model="模型 " * 20)]), folder)
+    return gather([run(rows, "50%_of & $a^b$ {c} <i>"), heuristics(3, "random", model="模型 " * 20)])
+
+
+@pytest.fixture(scope="module")
+def exported(gathered: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from flappybird.report.export import export
+
+    folder = tmp_path_factory.mktemp("export") / "for a paper"
+    export(gathered, folder)
     return folder
 
 
@@ -88,13 +94,14 @@ def test_no_rows_are_a_table_too() -> None:
     assert r"\end{tabular}" in latex([])
 
 
-def test_the_same_run_gives_the_same_files(tmp_path: Path) -> None:
+def test_the_same_run_gives_the_same_files(gathered: Any, exported: Path, tmp_path: Path) -> None:
     from flappybird.report.export import export
 
-    first, second = (export(gather([heuristics(2)]), tmp_path / name) for name in ("a", "b"))
-    for one, other in zip(first, second, strict=True):
-        if one.suffix != ".png":
-            assert one.read_bytes() == other.read_bytes(), one.name
+    again = export(gathered, tmp_path)
+    assert len(again) == len([path for path in exported.rglob("*") if path.is_file()])
+    for file in again:
+        if file.suffix != ".png":
+            assert file.read_bytes() == (exported / file.relative_to(tmp_path)).read_bytes(), file.name
 
 
 def test_a_run_is_a_data_frame(tmp_path: Path) -> None:

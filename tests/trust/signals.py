@@ -8,11 +8,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from flappybird.episodes.episode import load, save
+from flappybird.world.game import Reason
 from tests.conftest import play
 from tests.samples import clean_environment
 from tests.trust.kills import a_run, wait_for_orphans
@@ -46,7 +47,11 @@ def _mp4(data: bytes) -> None:
 def playing(folder: Path) -> Command:
     """`flappybird play`, in a window that nobody sees."""
     file = folder / "me.json"
-    return Command(["flappybird", "play", "--save", str(file)], lambda _: load(file), file)
+
+    def begun(_: bytes) -> None:
+        assert load(file).outcome.reason is Reason.ABORTED
+
+    return Command(["flappybird", "play", "--save", str(file)], begun, file)
 
 
 def _rendering(folder: Path, name: str, whole: Callable[[bytes], Any]) -> Command:
@@ -95,8 +100,8 @@ class Stopped(NamedTuple):
     """How often it was done before."""
 
 
-def stop_often(what: Callable[[Path], Command], which: signal.Signals, times: int, dice: random.Random, folder: Path) -> Stopped:
-    """Send a command `which` at a random moment of its work, until `times` were hit, and look at what each leaves behind."""
+def stop_often(what: Callable[[Path], Command], signals: Sequence[signal.Signals], dice: random.Random, folder: Path) -> Stopped:
+    """Send a command one signal after another, each at a random moment of its work, and look at what each leaves behind."""
     command = what(folder)
     begun = time.monotonic()
     lasts = what in (playing, serving)  # until somebody stops them
@@ -109,7 +114,8 @@ def stop_often(what: Callable[[Path], Command], which: signal.Signals, times: in
         assert process.returncode == 0, err
         takes = time.monotonic() - begun
     stopped, finished = 0, 0
-    while stopped < times:
+    while stopped < len(signals):
+        which = signals[stopped]
         if command.file is not None:
             command.file.write_bytes(OLD)
         around = sorted(path.name for path in folder.iterdir())

@@ -7,27 +7,17 @@ import tomllib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self
-
-from pydantic import BeforeValidator, Field
+from typing import Any, Self
 
 from flappybird.episodes.arguments import ARGUMENTS
 from flappybird.episodes.episode import MAX_BYTES, PHYSICS, Episode, Player, from_dict
-from flappybird.episodes.verify import CUT_SHORT
 from flappybird.errors import ConfigError, EpisodeError, show
-from flappybird.protocol.rules import Rules, first_kept
+from flappybird.protocol.rules import Rules
 from flappybird.runs.lines import json_lines
 from flappybird.runs.run import Contradiction, Piece, Row, Run
 from flappybird.runs.saved import (
     OURS,
     REWARDS,
-    Count,
-    Message,
-    Number,
-    Object,
-    Saved,
-    Versions,
-    Words,
     bad_numbers,
     finite,
     mark,
@@ -36,129 +26,12 @@ from flappybird.runs.saved import (
     product,
     short,
 )
+from flappybird.runs.trace import Config, Fault, Line, Task, Trace, odd_nodes, parent
 from flappybird.system.files import parse_json, read_bytes
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import TRAINING_SEEDS
 
 FILE = "traces.jsonl"
-
-
-def _objects(value: Any) -> list[Any]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-Objects = BeforeValidator(_objects)
-"""Put on a list of models: of what is there, the JSON objects."""
-
-
-class _Data(Saved):
-    idx: Count = None
-    system_prompt: Words = None
-    seed: Any = None
-    config: Any = None
-    rules: Object = Field(default_factory=dict)
-    versions: Versions = Versions()
-
-
-class _Task(Saved):
-    data: _Data = _Data()
-
-
-class _ModelConfig(Saved):
-    model: Words = None
-
-
-class _Agent(Saved):
-    config: _ModelConfig = _ModelConfig()
-
-
-class _Release(Saved):
-    version: Words = None
-
-
-class _Node(Saved):
-    """A message of the conversation; which one it follows makes a tree of them."""
-
-    parent: Any = None
-    message: Message = Message()
-    sampled: Any = None
-
-    @property
-    def reply(self) -> bool:
-        return self.sampled is True
-
-
-class _Usage(Saved):
-    prompt_tokens: Number = None
-    cached_input_tokens: Number = None
-    completion_tokens: Number = None
-
-
-class _Call(Saved):
-    usage: _Usage | None = None
-
-
-class _Kept(Saved):
-    """`info` of a trace."""
-
-    episode: Any = None
-    ending: Any = None
-    turn_rewards: Any = None
-
-
-class _Fault(Saved):
-    type: Any = None
-    message: Any = None
-
-
-class _Timing(Saved):
-    start: Number = None
-
-
-class _Trace(Saved):
-    """One rollout."""
-
-    task: _Task = _Task()
-    agent: _Agent = _Agent()
-    verifiers: _Release = _Release()
-    nodes: Annotated[list[_Node], Objects] = Field(default_factory=list)
-    calls: Annotated[list[_Call], Objects] = Field(default_factory=list)
-    rewards: Object = Field(default_factory=dict)
-    metrics: Object = Field(default_factory=dict)
-    info: _Kept = _Kept()
-    ok: Any = None
-    stop_condition: Any = None
-    errors: Annotated[list[_Fault], Objects] = Field(default_factory=list)
-    timing: _Timing = _Timing()
-
-
-class _Line(Saved):
-    """A line of `traces.jsonl`: one episode of the library, with the trace of each of its agents."""
-
-    task: _Task | None = None
-    traces: Annotated[list[_Trace], Objects] = Field(default_factory=list)
-    ok: Any = None
-    errors: Annotated[list[_Fault], Objects] = Field(default_factory=list)
-
-
-class _Env(Saved):
-    taskset: Object = Field(default_factory=dict)
-
-
-class _Select(Saved):
-    limit: Count = None
-
-
-class _Config(Saved):
-    """What the run was started with."""
-
-    env: _Env = _Env()
-    taskset: Object = Field(default_factory=dict)
-    model: Words = None
-    sampling: Object = Field(default_factory=dict)
-    num_tasks: Count = None
-    num_rollouts: Count = None
-    select: _Select = _Select()
 
 
 class Traces:
@@ -182,7 +55,7 @@ class Traces:
         """Return a row for each trace of a saved episode, and one that says why where it has none."""
         if piece.data is None:
             return []
-        line = _Line.model_validate(piece.data)
+        line = Line.model_validate(piece.data)
         if line.traces:
             return [self._row(trace, line, piece.offset) for trace in line.traces]
         error = _last(line.errors) or "error"
@@ -196,8 +69,8 @@ class Traces:
         return []
 
     @cached_property
-    def _config(self) -> _Config:
-        return _Config.model_validate(_saved_config(self.file.parent, self._notes))
+    def _config(self) -> Config:
+        return Config.model_validate(_saved_config(self.file.parent, self._notes))
 
     @cached_property
     def _taskset(self) -> dict[str, Any]:
@@ -209,10 +82,10 @@ class Traces:
         return player(model or "unknown", self._config.sampling, self._notes)
 
     @cached_property
-    def _first(self) -> _Trace | None:
+    def _first(self) -> Trace | None:
         """The first trace of the run."""
         for piece in self.pieces():
-            if piece.data is not None and (traces := _Line.model_validate(piece.data).traces):
+            if piece.data is not None and (traces := Line.model_validate(piece.data).traces):
                 return traces[0]
         return None
 
@@ -222,7 +95,7 @@ class Traces:
         # Each release says elsewhere how many games were asked for; in 0.3.0, none means all of them.
         tasks = config.num_tasks or config.select.limit
         if tasks is None and config.num_rollouts is not None:
-            tasks = _Config.model_validate({"num_tasks": taskset.get("num_examples")}).num_tasks
+            tasks = Config.model_validate({"num_tasks": taskset.get("num_examples")}).num_tasks
         first = self._first
         versions = {
             "flappybird": first.task.data.versions.flappybird if first else None,
@@ -243,7 +116,7 @@ class Traces:
 
     # --- one row ---
 
-    def _row(self, trace: _Trace, line: _Line, offset: int) -> Row:
+    def _row(self, trace: Trace, line: Line, offset: int) -> Row:
         example, error = trace.task.data.idx, None if trace.ok is True else _last(trace.errors) or "error"
         scores, wrong = self._scores(trace, error)
         used = [call.usage for call in trace.calls if call.usage is not None]
@@ -278,7 +151,7 @@ class Traces:
         for name in ("ending", "turn_rewards"):
             if (value := getattr(trace.info, name)) is not None:
                 stated[f"info.{name}"] = value
-        contradictions = [*wrong, *self._unlike_its_task(trace, line, episode), *_odd_nodes(trace, episode)]
+        contradictions = [*wrong, *self._unlike_its_task(trace, line, episode), *odd_nodes(trace, episode)]
         if trace.ok is not (not trace.errors):
             contradictions.append(Contradiction("ok", 0, trace.ok, not trace.errors))
         return Row(
@@ -286,12 +159,12 @@ class Traces:
             episode.model_copy(update=seen),
             contradictions=contradictions,
             stated=stated,
-            observations=[_parent(node, trace.nodes).message.text for node in trace.nodes if node.reply],
+            observations=[parent(node, trace.nodes).message.text for node in trace.nodes if node.reply],
             replies=replies,
             **kept,
         )
 
-    def _scores(self, trace: _Trace, error: str | None) -> tuple[dict[str, Any], list[Contradiction]]:
+    def _scores(self, trace: Trace, error: str | None) -> tuple[dict[str, Any], list[Contradiction]]:
         """Return the scores that a trace has, the reward among them, and what is wrong with them as such."""
         given = {name: value if isinstance(value, dict) else {} for name, value in trace.rewards.items()}
         scores: dict[str, Any] = {name: value.get("score", "missing") for name, value in given.items() if value}
@@ -313,9 +186,9 @@ class Traces:
         task = self._taskset.get("task")
         return task if isinstance(task, dict) else {}
 
-    def _unlike_its_task(self, trace: _Trace, line: _Line, episode: Episode) -> Iterator[Contradiction]:
+    def _unlike_its_task(self, trace: Trace, line: Line, episode: Episode) -> Iterator[Contradiction]:
         """Yield where an episode is not of the task that its trace, its line and its run say it is of."""
-        places = {"traces.task.data": trace.task.data, "task.data": (line.task or _Task()).data}
+        places = {"traces.task.data": trace.task.data, "task.data": (line.task or Task()).data}
         if line.task is None and trace.verifiers.version == "0.3.0":  # which keeps the task with its traces alone
             del places["task.data"]
         for where, data in places.items():
@@ -351,67 +224,6 @@ def _rules(value: dict[str, Any]) -> Rules | str:
         return str(error)
 
 
-_NOTHING = _Node()
-
-
-def _parent(node: _Node, nodes: list[_Node]) -> _Node:
-    """Return the message that a message follows; an empty one where it follows none."""
-    place = node.parent
-    return nodes[place] if isinstance(place, int) and 0 <= place < len(nodes) else _NOTHING
-
-
-def _odd_nodes(trace: _Trace, episode: Episode) -> Iterator[Contradiction]:
-    """Yield the first message of a trace that no model was to read or say.
-
-    Every reply must answer an observation that follows the turns that were kept, and these the system prompt; whatever is on no
-    such way does not belong there. What is read and said itself is compared with the replay, see `check`.
-    """
-    nodes, window = trace.nodes, episode.rules.history_turns
-    replies = [place for place, node in enumerate(nodes) if node.reply]
-    cut_short = episode.outcome.reason in CUT_SHORT
-    if len(replies) > len(episode.turns) + cut_short:  # where it was cut short, a last reply may have come too late
-        place = replies[len(episode.turns)]
-        yield Contradiction(f"nodes[{place}]", 0, "a reply", f"no more than {len(episode.turns)} replies")
-        return
-    asked = list(replies)
-    if cut_short and nodes and not nodes[-1].reply:
-        asked.append(len(nodes))  # an observation that nobody answered
-    known: set[int] = set()
-    texts: list[tuple[str, str]] = []  # role and text of what the model has read and said so far, without the system prompt
-    for turn, reply in enumerate(asked):
-        kept = first_kept(turn, window)
-        place = nodes[reply].parent if reply < len(nodes) else reply - 1
-        known.add(reply)
-        expected = [("user", None), *reversed(texts[2 * kept :]), ("system", trace.task.data.system_prompt)]
-        for step, (role, text) in enumerate(expected):
-            if not isinstance(place, int) or not 0 <= place < min(reply, len(nodes)):
-                yield Contradiction(f"nodes[{reply}]", 0, f"{step} messages", f"after {len(expected)}")
-                return
-            node = nodes[place]
-            if node.message.role != role or (text is not None and node.message.text != text):
-                yield Contradiction(f"nodes[{place}]", 0, (node.message.role, node.message.text), (role, text or "a message"))
-                return
-            if step == 0:
-                texts.append(("user", node.message.text))
-            known.add(place)
-            if step == 1 and turn and kept == first_kept(turn - 1, window) and place == asked[turn - 1]:
-                break  # from here on it is the way of the turn before
-            place = node.parent
-        else:
-            if place is not None:
-                yield Contradiction(f"nodes[{reply}]", 0, "more messages", f"after {len(expected)}")
-                return
-        if reply < len(nodes):
-            texts.append(("assistant", nodes[reply].message.text))
-            if nodes[reply].message.role != "assistant":
-                yield Contradiction(f"nodes[{reply}].role", 0, nodes[reply].message.role, "assistant")
-                return
-    for place, node in enumerate(nodes):
-        if place not in known:
-            yield Contradiction(f"nodes[{place}]", 0, (node.message.role, node.message.text), "no message")
-            return
-
-
 def _saved_config(folder: Path, notes: list[str]) -> Any:
     """Return the config that a v1 run was started with, from where its release keeps it; what is amiss is added to `notes`."""
     resolved = folder / "configs" / "resolved"
@@ -428,6 +240,6 @@ def _saved_config(folder: Path, notes: list[str]) -> Any:
     return {}
 
 
-def _last(errors: list[_Fault]) -> str | None:
+def _last(errors: list[Fault]) -> str | None:
     """Return the last error, in one line."""
     return short(f"{errors[-1].type}: {errors[-1].message}") if errors else None

@@ -39,6 +39,14 @@ def play(policy: str = "planner", seed: int = 0, config: FlappyConfig | None = N
     return fly(policy, config or FlappyConfig(), seed, Rules(**rules))
 
 
+LONG = ("test_readme.py", "test_vf_eval.py", "test_export.py", "test_crashes.py", "test_tiny_lm.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with long tests come first: the short ones then fill the time that they leave on other processors."""
+    items.sort(key=lambda item: item.path.name not in LONG)
+
+
 @pytest.fixture(scope="session")
 def policy_server() -> Iterator[str]:
     """The URL of a policy server on a free loopback port."""

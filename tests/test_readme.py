@@ -28,9 +28,9 @@ RUN_BY = {
     "uv run vf-eval flappybird -m gpt-4.1-mini": "test_vf_eval.test_the_cards_long_command_word_for_word",
     "uv run vf-eval flappybird -m my-model": "test_vf_eval.test_any_openai_compatible_server_will_do",
     "uv run flappybird serve": "test_server.test_the_command_prints_its_port_and_stops_on_a_signal",
-    "uv run vf-eval flappybird -m planner": "test_readme.test_a_run_is_taken_apart_told_and_filmed_as_readme_says",
-    "uv run flappybird": "test_readme.test_a_run_is_taken_apart_told_and_filmed_as_readme_says",
-    "uv run python -m": "test_readme.test_a_run_is_taken_apart_told_and_filmed_as_readme_says",
+    "uv run vf-eval flappybird -m planner": "test_readme.test_a_run_is_taken_apart_and_filmed_as_readme_says",
+    "uv run flappybird": "test_readme.test_a_run_is_taken_apart_and_filmed_as_readme_says",
+    "uv run python -m": "test_readme.test_a_run_is_taken_apart_and_filmed_as_readme_says",
     "uv run --extra examples python -m examples.tiny_lm": "examples.test_tiny_lm.test_from_nothing_to_a_curve_in_a_minute",
     "uv run eval": "test_readme.test_the_v1_command_plays_the_same_games",
 }
@@ -66,30 +66,34 @@ def test_the_demo_does_what_readme_shows(tmp_path):
     assert "3 of 3 verified" in again.stdout
 
 
-def test_a_run_is_taken_apart_told_and_filmed_as_readme_says(policy_server, tmp_path):
+OWN = ("demo", "serve")
+"""Commands of ours that other tests run."""
+
+
+def taken_apart():
+    """The commands by which README and docs look at a saved run, in their order."""
+    for command in readme.commands():
+        words = readme.words(command)
+        if (words[0] == "flappybird" and words[1] not in OWN) or words[:2] == ["python", "-m"]:
+            yield command, words
+
+
+def test_a_run_is_taken_apart_and_filmed_as_readme_says(policy_server, tmp_path):
     endpoints(tmp_path, policy_server, "planner")
     done = run_command(*readme.command("uv run vf-eval flappybird -m planner"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
-    told = done.stdout.splitlines()[-1]
-    assert re.fullmatch(r"report: environments/flappybird/reports/flappybird-[\d.]+--planner--n5-r1--\w{8}\.html", told)
-    assert (tmp_path / told.removeprefix("report: ")).stat().st_size > 50_000
+    last = done.stdout.splitlines()[-1]
+    assert re.fullmatch(r"report: environments/flappybird/reports/flappybird-[\d.]+--planner--n5-r1--\w{8}\.html", last)
+    assert (tmp_path / last.removeprefix("report: ")).stat().st_size > 50_000
 
-    own = ("demo", "serve")  # run by other tests
-    for command in readme.commands():
-        words = readme.words(command)
-        if (words[0] == "flappybird" and words[1] not in own) or words[:2] == ["python", "-m"]:
-            done = run_command(*_expanded(words, tmp_path), cwd=tmp_path)
-            assert (done.returncode, done.stderr) == (0, ""), command
-            assert done.stdout, command
-            if words[1] == "verify":
-                assert "5 of 5 verified" in done.stdout
+    for command, words in taken_apart():
+        done = run_command(*_expanded(words, tmp_path), cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), command
+        assert done.stdout, command
+        if words[1] == "verify":
+            assert "5 of 5 verified" in done.stdout
     made = {path.name for path in tmp_path.iterdir()} | {path.name for path in (tmp_path / "clips").iterdir()}
-    files = {
-        word
-        for command in readme.commands()
-        for word in readme.words(command)
-        if re.fullmatch(r"[\w-]+\.(mp4|gif|png|json|jsonl|html)", word)
-    }
+    files = {word for _, words in taken_apart() for word in words if re.fullmatch(r"[\w-]+\.(mp4|gif|png|json|jsonl|html)", word)}
     assert files <= made
     assert len([name for name in made if re.fullmatch(r"episode-\d{4}\.mp4", name)]) in (1, 2)
     for name in files:

@@ -48,7 +48,7 @@ class Rules(Strict):
     realtime: Annotated[float, BeforeValidator(_pace), Field(ge=0, le=1_000)] = 0.0
     """Ticks that pass in each second that a reply takes; True for `TICKS_PER_SECOND`, 0 where the game waits."""
     observation: ObservationKind = "card"
-    """What a player sees of a tick, see `views`."""
+    """What a player sees of a tick, see `observe`."""
     history_turns: Annotated[int, Field(ge=-1, le=1_000_000)] = 0
     """A model sees the last k turns, up to 2k - 1 (see `first_kept`); 0 for all, `NO_HISTORY` for none:
     the system prompt and the present observation, which says all there is to know."""

@@ -150,7 +150,7 @@ def _deaths(overview: Overview) -> Chart | None:
             f"{order[place][1].label}, episode {record.row.index}: {death_text(death.reason, death.pipe)} at tick {death.tick}"
         )
         tick = record.cause.tick if record.cause else None
-        marks.append(Mark(kinds[death.reason], look(run), ((x, y),), title, link(run, record, tick)))
+        marks.append(Mark(kinds.get(death.reason, "dot"), look(run), ((x, y),), title, link(run, record, tick)))
     last = max(max(pipes) + 0.6, 3.4)
     ticks = tuple((number, ordinal(int(number))) for number, _ in axis("", [1, last], start=1, whole=True).ticks if number >= 1)
     marks[:2] = [mark._replace(points=((0.4, mark.points[0][1]), (last, mark.points[1][1]))) for mark in marks[:2]]

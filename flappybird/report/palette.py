@@ -6,6 +6,8 @@ players have no hue at all, they are told apart by their dashes.
 
 from __future__ import annotations
 
+from flappybird.world.game import Reason
+
 RUNS = (
     ("#1f6f9f", "#6ab8e4"),
     ("#c2562a", "#ef9468"),
@@ -33,6 +35,7 @@ ENDS = {
     "missing": ("#ece8dd", "#3a3833"),
 }
 """(light, dark) by how an episode ended."""
+ENDS |= {reason.value: ENDS["pipe"] for reason in Reason if reason.value not in ENDS}  # another crash
 
 STATUSES = {
     "ok": ENDS["tick_limit"],

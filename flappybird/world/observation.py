@@ -51,7 +51,7 @@ _BLOCK = re.compile(
     r"<FLAPPY id=(\d{1,12})>\s*<OBS>\s*"
     rf"birdY:{_NUMBER}\s+birdX:{_NUMBER}\s+velY:{_NUMBER}\s+gapHeight:{_NUMBER}\s+birdRadius:{_NUMBER}\s+"
     r"pipes:\[([-\d.,() ]*)\]\s+score:(\d{1,9})\s*"
-    r"(?:(?:nextGap|trail):[^\n<]*\n\s*)*"  # what variants of the block add, see `views`
+    r"(?:(?:nextGap|trail):[^\n<]*\n\s*)*"  # what variants of the block add, see `protocol.observe`
     r"</OBS>"
 )
 _PIPE = re.compile(rf"\(\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\)")

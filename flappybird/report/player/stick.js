@@ -87,7 +87,7 @@ function land(stick, reason, pipe) {
     body.turns = [...body.turns, { ticks: asked.length, status: "ok", actions: Array.from({ length: many }, (_, n) => asked[n] ? "T" : ".").join("") }];
   }
   flight.starts = startsOf(body.turns); flight.marks = null;
-  Object.assign(episode, { end: reason, crashed: ["pipe", "floor", "ceiling"].includes(reason), pipe: pipe === undefined ? null : pipe });
+  Object.assign(episode, { end: reason, crashed: reason !== "tick_limit", pipe: pipe === undefined ? null : pipe });
   if (episode.crashed) {
     const last = flight.states[flight.states.length - 1][0], gap = pipe === undefined ? null : flight.course.gap(pipe);
     const reach = gap && Math.floor(gap[1] / 2) - flight.world.radius;

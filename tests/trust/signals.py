@@ -55,7 +55,7 @@ def playing(folder: Path) -> Command:
 
 
 def _rendering(folder: Path, name: str, whole: Callable[[bytes], Any]) -> Command:
-    save(play("planner", 3, max_turns=600), folder / "long.json")
+    save(play("planner", 3, max_turns=300), folder / "long.json")
     return Command(["render", str(folder / "long.json"), "-o", str(folder / name)], whole, folder / name)
 
 

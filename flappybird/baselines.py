@@ -1,18 +1,16 @@
 """What a score is worth: how far the built-in policies, and people, get on the same seeds of each level.
 
-Whole games are played without words (`policies.play`), in as many processes as there are processors, and reported as means
-with 95 % intervals.
+Whole games are played without words (`policies.play`), in as many processes as there are processors or on a cluster, and reported
+as means with 95 % intervals.
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, ProcessPoolExecutor, wait
+from collections.abc import Sequence
+from functools import partial
 from math import sqrt
 from pathlib import Path
 from statistics import NormalDist, fmean, median, stdev
@@ -22,11 +20,11 @@ from tqdm import tqdm
 
 from flappybird.episodes.rewards import scores
 from flappybird.episodes.verify import verify
-from flappybird.errors import ConfigError, EpisodeError, FlappyError, unknown_name
+from flappybird.errors import ConfigError, EpisodeError, unknown_name
 from flappybird.players.games import play
 from flappybird.players.policies import POLICIES
 from flappybird.runs import load_run
-from flappybird.system.signals import held, out_of_reach_of_ctrl_c
+from flappybird.system.jobs import check_jobs, spread
 from flappybird.system.table import table
 from flappybird.world.course import EVALUATION_SEEDS
 from flappybird.world.game import Outcome, Reason, check_ticks, tally
@@ -99,7 +97,14 @@ class Row(NamedTuple):
 
 
 def baselines(
-    levels: Sequence[str], policies: Sequence[str], games: int, *, seed: int = 0, max_turns: int = 300, jobs: int | None = None
+    levels: Sequence[str],
+    policies: Sequence[str],
+    games: int,
+    *,
+    seed: int = 0,
+    max_turns: int = 300,
+    jobs: int | None = None,
+    backend: str | None = None,
 ) -> list[Row]:
     """Play `games` games with each of `policies` on each of `levels` and return how they went.
 
@@ -110,6 +115,7 @@ def baselines(
         seed: the first seed.
         max_turns: the tick limit.
         jobs: processes; None for one per processor.
+        backend: the cluster that they run on, see `system.jobs.spread`; None for this machine.
 
     Raises:
         ConfigError: a level or a policy is unknown, or there are no such seeds.
@@ -123,8 +129,7 @@ def baselines(
         last = EVALUATION_SEEDS[-1]
         raise ConfigError(f"-n = {games}, --seed = {seed}: must be at least one game, on seeds from 0 to {last}")
     check_ticks(max_turns, "--max-turns")
-    if jobs is not None and jobs < 1:
-        raise ConfigError(f"--jobs = {jobs}: must be at least 1")
+    check_jobs(jobs, backend)
 
     # The players that live longest take longest: they go first, so that no processor is left with one at the end.
     lasting = sorted(policies, key=list(POLICIES).index, reverse=True)
@@ -136,33 +141,14 @@ def baselines(
     ]
     played: dict[tuple[str, str], list[Result]] = {(name, policy): [] for name in levels for policy in policies}
     with tqdm(total=games * len(played), unit="game", disable=None, leave=False) as progress:
-        for name, policy, results in _played(tasks, jobs):
+        where = (1, None) if games * len(played) <= FEW else (jobs, backend)
+        for name, policy, results in spread(_play, tasks, *where):
             played[name, policy] += results
             progress.update(len(results))
     return [Row.of(name, policy, results) for (name, policy), results in played.items()]
 
 
 Task = tuple[str, str, range, int]
-
-
-def _played(tasks: list[Task], jobs: int | None) -> Iterator[tuple[str, str, list[Result]]]:
-    if jobs == 1 or sum(len(seeds) for _, _, seeds, _ in tasks) <= FEW:
-        yield from map(_play, tasks)
-        return
-    spawn = multiprocessing.get_context("spawn")
-    with held() as came:
-        pool = ProcessPoolExecutor(jobs or os.cpu_count(), mp_context=spawn)
-        try:
-            with out_of_reach_of_ctrl_c():
-                waiting = {pool.submit(_play, task) for task in tasks}
-            while waiting and not came:
-                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
-        except BrokenExecutor:
-            raise FlappyError("a process that played games was ended from outside; fewer need less memory: --jobs 1") from None
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 def _play(task: Task) -> tuple[str, str, list[Result]]:
@@ -249,6 +235,7 @@ def report(
     seed: int = 0,
     max_turns: int = 300,
     jobs: int | None = None,
+    backend: str | None = None,
     human: Path | None = None,
     certify: bool = False,
     as_json: bool = False,
@@ -257,11 +244,11 @@ def report(
     people, left_out = human_rows(human) if human is not None else ([], [])
     for line in left_out:
         print(f"flappybird: left out: {line}", file=sys.stderr)
-    rows = baselines(levels, policies, games, seed=seed, max_turns=max_turns, jobs=jobs)
+    rows = baselines(levels, policies, games, seed=seed, max_turns=max_turns, jobs=jobs, backend=backend)
     order = [*levels, OTHER]
     rows += [row for row in people if row.level in order]
     rows.sort(key=lambda row: order.index(row.level))
-    certificates = {name: passable_share(name, max_turns) for name in levels} if certify else {}
+    certificates = passable_shares(levels, max_turns, jobs, backend) if certify else {}
     if as_json:
         return json.dumps(_json(rows, certificates, games, seed, max_turns), indent=1)
     lines = [sheet(rows)]
@@ -269,11 +256,22 @@ def report(
     return "\n".join(lines)
 
 
-def passable_share(name: str, max_turns: int = 300) -> str:
-    """Return how many of the first `CERTIFIED` seeds of a level can be flown to the tick limit, in words; exact."""
+def passable_shares(
+    levels: Sequence[str], max_turns: int = 300, jobs: int | None = None, backend: str | None = None
+) -> dict[str, str]:
+    """Return how many of the first `CERTIFIED` seeds of each level can be flown to the tick limit, in words; exact."""
+    one = len(levels) == 1 and backend is None  # done before another process has started
+    found = spread(partial(_blocked, ticks=max_turns), levels, 1 if one else jobs, backend)
+    return {name: _passable(blocked, max_turns) for name, blocked in zip(levels, found, strict=True)}
+
+
+def _blocked(name: str, ticks: int) -> list[int]:
     from flappybird.world.certify import impassable
 
-    blocked = impassable(LEVELS[name], range(CERTIFIED), max_turns)
+    return impassable(LEVELS[name], range(CERTIFIED), ticks)
+
+
+def _passable(blocked: Sequence[int], max_turns: int) -> str:
     which = f"; not: {', '.join(map(str, blocked[:10]))}{' …' * (len(blocked) > 10)}" if blocked else ""
     return f"{CERTIFIED - len(blocked):,} of seeds 0 to {CERTIFIED - 1:,} can be flown to tick {max_turns}{which}"
 

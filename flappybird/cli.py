@@ -56,7 +56,7 @@ def _add_baselines(commands: Any) -> None:
     baselines.add_argument("--max-turns", type=int, default=300, metavar="TICKS", help="the tick limit (default: 300)")
     baselines.add_argument("--human", type=Path, metavar="FOLDER", help="add the scores of people from their episode files")
     baselines.add_argument("--certify", action="store_true", help="also show how many of the first 10,000 seeds can be flown")
-    baselines.add_argument("--jobs", type=int, metavar="N", help="processes (default: one per processor)")
+    _add_jobs(baselines)
     baselines.add_argument("--json", action="store_true", help="print JSON")
     baselines.set_defaults(command=_baselines)
 
@@ -73,12 +73,20 @@ def _baselines(args: argparse.Namespace) -> int:
         seed=args.seed,
         max_turns=args.max_turns,
         jobs=args.jobs,
+        backend=args.backend,
         human=args.human,
         certify=args.certify,
         as_json=args.json,
     )
     print(text)
     return 0
+
+
+def _add_jobs(command: Any) -> None:
+    command.add_argument("--jobs", type=int, metavar="N", help="processes (default: one per processor)")
+    command.add_argument(
+        "--backend", metavar="NAME", help="spread them over a cluster instead: ray or dask, see docs/training.md"
+    )
 
 
 def _add_cost(commands: Any) -> None:
@@ -269,6 +277,7 @@ def _add_sft(commands: Any) -> None:
     sft.add_argument("--max-tokens", type=int, metavar="N", help="cut transcripts into pieces of at most about N tokens")
     sft.add_argument("--validation", type=float, default=0.0, metavar="SHARE", help="share that goes to FILE.validation.jsonl")
     sft.add_argument("--numbers", type=Path, metavar="FILE.npz", help="also write observations, actions, rewards as arrays")
+    _add_jobs(sft)
     sft.set_defaults(command=_sft)
 
 
@@ -286,7 +295,7 @@ def _sft(args: argparse.Namespace) -> int:
         max_tokens=args.max_tokens,
         validation=args.validation,
     )
-    print(write(plan, args.output, args.numbers))
+    print(write(plan, args.output, args.numbers, args.jobs, args.backend))
     return 0
 
 

@@ -27,6 +27,7 @@ from flappybird.protocol.prompt import system_prompt
 from flappybird.protocol.reply import Status, read_reply, write_reply
 from flappybird.protocol.rules import Rules
 from flappybird.system.files import parse_json, replacing
+from flappybird.system.jobs import check_jobs, spread
 from flappybird.world.config import FlappyConfig
 from flappybird.world.course import TRAINING_SEEDS, VALIDATION_SEEDS, Course, Physics
 from flappybird.world.game import FlappyGame, Reason, State, move
@@ -37,6 +38,12 @@ from flappybird.world.units import from_text, to_text
 
 AT_ONCE = 1024
 """Games that are turned into numbers together."""
+
+CHUNK = 8
+"""Games that a process flies at a time: enough to be worth the way, few enough for memory and a lively progress bar."""
+
+FEW = 50
+"""Up to this many games are flown in this process: starting others would take longer."""
 
 TRIES = 20
 """Games that are tried for each one asked for: a policy that crashes more often than that demonstrates nothing."""
@@ -96,19 +103,22 @@ class Plan(NamedTuple):
 # --- making them --------------------------------------------------------------------------------------------------
 
 
-def write(plan: Plan, output: Path, numbers: Path | None = None) -> str:
+def write(plan: Plan, output: Path, numbers: Path | None = None, jobs: int | None = 1, backend: str | None = None) -> str:
     """Write the demonstrations of `plan` to `output` (and `…validation.jsonl` beside it) and return what was written, in words.
 
     Args:
         plan: what to demonstrate.
         output: the file of the training part.
         numbers: where to write the same games as arrays, see `save_numbers`.
+        jobs: processes; None for one per processor. They change nothing in the files.
+        backend: the cluster that they run on, see `system.jobs.spread`; None for this machine.
 
     Raises:
         ConfigError: the plan cannot be carried out.
         FlappyError: the policy crashes too often to demonstrate anything.
     """
     plan.check()
+    check_jobs(jobs, backend)
     held_out = round(plan.games * plan.validation)
     beside = output.with_name(f"{output.stem}.validation{output.suffix}")
     files = {"-o": output, "--numbers": numbers} | ({"the validation part": beside} if held_out else {})
@@ -122,13 +132,12 @@ def write(plan: Plan, output: Path, numbers: Path | None = None) -> str:
             temporary = written.enter_context(replacing(path))
             lines = turns = 0
             with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-                for game in _games(plan, first, count):
-                    for line in _lines(plan, game):
-                        file.write(json.dumps(line) + "\n")
-                        lines += 1
-                    turns += len(game.replies)
+                for one in _games(plan, first, count, True, jobs, backend):
+                    file.writelines(f"{line}\n" for line in one.lines)
+                    lines += len(one.lines)
+                    turns += one.turns
                     if numbers is not None:
-                        flown.append(game)
+                        flown.append(one.game)
                     progress.update()
             lines_written.append(f"{path}: {count} games, {turns} turns in {lines} lines")
         if numbers is not None:
@@ -166,21 +175,63 @@ def demonstrations(plan: Plan, validation: bool = False) -> Iterator[Demonstrati
     plan.check()
     held_out = round(plan.games * plan.validation)
     first = (VALIDATION_SEEDS if validation else TRAINING_SEEDS)[plan.seed]
-    yield from _games(plan, first, held_out if validation else plan.games - held_out)
+    for flown in _games(plan, first, held_out if validation else plan.games - held_out):
+        yield flown.game
 
 
-def _games(plan: Plan, first: int, count: int) -> Iterator[Demonstration]:
-    made = 0
-    for tried in range(count * TRIES):
-        if made == count:
-            return
+class _Flown(NamedTuple):
+    """A game as other processes hand it over: its lines already written, its words no longer needed."""
+
+    game: Demonstration
+    lines: list[str]
+    turns: int
+
+
+class _Task(NamedTuple):
+    """Seeds to try one after the other, the levels in turn from that of game `made`."""
+
+    plan: Plan
+    seeds: range
+    made: int
+    written: bool
+
+
+def _fly(task: _Task) -> tuple[_Task, list[_Flown]]:
+    plan, flown = task.plan, list[_Flown]()
+    for seed in task.seeds:
         # The level goes by the games made, so that the levels are mixed evenly however often each is crashed on.
-        game = _demonstrate(plan, plan.levels[made % len(plan.levels)], first + tried)
-        if game is not None:
-            made += 1
-            yield game
-    if made < count:
-        where = ", ".join(plan.levels)
+        game = _demonstrate(plan, plan.levels[(task.made + len(flown)) % len(plan.levels)], seed)
+        if game is not None and task.written:
+            lines = [json.dumps(line) for line in _lines(plan, game)]
+            flown.append(_Flown(game._replace(seen=[], replies=[]), lines, len(game.replies)))
+        elif game is not None:
+            flown.append(_Flown(game, [], len(game.replies)))
+    return task, flown
+
+
+def _games(
+    plan: Plan, first: int, count: int, written: bool = False, jobs: int | None = 1, backend: str | None = None
+) -> Iterator[_Flown]:
+    """Yield `count` games from seed `first` on, the same ones however many processes fly them."""
+    tried = crashed = 0
+
+    def tasks(seeds: range) -> Iterator[_Task]:
+        for at in range(0, len(seeds), CHUNK):
+            some = seeds[at : at + CHUNK]
+            # As if what is still in the air lands: so it does with a policy that is worth demonstrating, and else is flown again.
+            yield _Task(plan, some, some.start - first - crashed, written)
+
+    while tried - crashed < count and tried < count * TRIES:
+        seeds = range(first + tried, first + min(count + crashed, count * TRIES))
+        tried += len(seeds)
+        for task, flown in spread(_fly, tasks(seeds), *((1, None) if len(seeds) <= FEW else (jobs, backend))):
+            made = task.seeds.start - first - crashed
+            if (task.made - made) % len(plan.levels):
+                _, flown = _fly(task._replace(made=made))
+            crashed += len(task.seeds) - len(flown)
+            yield from flown
+    if tried - crashed < count:
+        where, made = ", ".join(plan.levels), tried - crashed
         raise FlappyError(f"{plan.policy} got through only {made} of {count * TRIES} games on {where}: choose a better one")
 
 

@@ -36,7 +36,7 @@ protocol: rules | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
 runs: run | saved lines | trace | folder results traces | check resume load frame | __init__
-system: signals install loopback memory network table | files command
+system: signals install loopback memory network table | files command jobs
 server: chat | answers | __init__
 gymnasium_env: arguments pictures | single vector | __init__
 """
@@ -58,6 +58,7 @@ HEAVY = (
     "matplotlib",
     "jinja2",
     "pandas",
+    "joblib",
 )
 
 

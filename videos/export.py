@@ -4,6 +4,9 @@ A file bears a mark of what it shows and how, so that one of another run, or at 
 
 Row N of a run goes to `episode-000N.mp4` (four digits, more where needed; see `file_name`), so that whoever reads the run can
 find its pictures without asking.
+
+The processes are our own, not `system.jobs`: one that is killed costs its file alone, where joblib gives up all of them, and
+one that is told to stop clears away what its encoder has begun.
 """
 
 from __future__ import annotations

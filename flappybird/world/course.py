@@ -200,13 +200,14 @@ class Course:
         ConfigError: the seed is no such number.
     """
 
-    __slots__ = ("_key", "config", "physics", "seed")
+    __slots__ = ("_key", "_seen", "config", "physics", "seed")
 
     def __init__(self, config: FlappyConfig, seed: int) -> None:
         self.config = config
         self.seed = check_seed(seed)
         self.physics = Physics.of(config)
         self._key = course_key(self.seed)
+        self._seen: tuple[tuple[int, int], list[int]] = (0, -1), []
 
     def __repr__(self) -> str:
         return f"Course(seed={self.seed}, config={self.config.changed()})"
@@ -225,6 +226,19 @@ class Course:
         """Return the pipes on screen at `tick`, left to right, passed ones too."""
         oldest = self.physics.newest(tick, self.physics.last_age + 1) + 1
         return [self.pipe(number, tick) for number in range(oldest, self.physics.newest(tick) + 1)]
+
+    def in_sight(self, tick: int) -> tuple[tuple[int, int], ...]:
+        """Return (x, gap y) of the pipes on screen at `tick`, left to right, passed ones too."""
+        # Asked in every turn of every game that is played or replayed: makes no Pipe, and draws no pipe twice in a row.
+        physics = self.physics
+        oldest, newest = physics.newest(tick, physics.last_age + 1) + 1, physics.newest(tick)
+        seen, centres = self._seen
+        if seen != (oldest, newest):
+            centres = [physics.gap_y(draw(self._key, number, physics.gap_choices)) for number in range(oldest, newest + 1)]
+            self._seen = (oldest, newest), centres
+        x = physics.world_w - (tick - physics.spawn_tick(oldest)) * physics.speed
+        apart = physics.interval * physics.speed
+        return tuple([(x + place * apart, gap_y) for place, gap_y in enumerate(centres)])
 
     def passed(self, tick: int) -> int:
         """Return how many pipes a bird that lives at `tick` has passed; also the number of the next pipe."""

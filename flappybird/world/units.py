@@ -8,6 +8,7 @@ units and units into what people and models read.
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import lru_cache
 
 UNITS = 10_000
 """Units in one world unit: the finest step that any length or speed can have is 0.0001."""
@@ -41,6 +42,7 @@ def to_float(units: int) -> float:
     return units / UNITS
 
 
+@lru_cache(maxsize=8192)
 def to_text(units: int) -> str:
     """Return `units` as the decimal that models and people read: exact, two to four decimals, never `-0.00`.
 

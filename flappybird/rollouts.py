@@ -28,7 +28,9 @@ Message = dict[str, Any]
 """A message as chat APIs take it: `role` and `content`, and `reasoning_content` where a reply came with one."""
 
 ReplyMany = Callable[[list[list[Message]]], Sequence[Any]]
-"""Replies to a batch of conversations, in their order: each text, a `Reply`, or a tuple or dict of its fields."""
+"""Replies to a batch of conversations, in their order: each text, a `Reply`, or a tuple or dict of its fields.
+
+A conversation may be the game's own list, which grows as the game goes on: copy what is to be kept."""
 
 AT_ONCE = 256
 """Games that are played together where nothing else is asked for."""
@@ -57,6 +59,8 @@ class Played(NamedTuple):
     """Whether the game ended while the bird was alive."""
     worth: Worth | None
     """What it was still worth, where it was cut off and a horizon was asked for."""
+    notes: list[Any]
+    """The `note` of each reply."""
 
 
 class _Game:
@@ -64,6 +68,7 @@ class _Game:
         self.number, self.rollout = number, arguments.start(row)
         # The replay of the episode, written down while it is played.
         self.states, self.turn_at, self.taps = [self.rollout.game.state], list[int](), list[bool]()
+        self.notes: list[Any] = []
         require_renderer(self.rollout.rules)
         system, _ = arguments.opening(self.rollout)
         self.messages: list[Message] = [
@@ -74,21 +79,23 @@ class _Game:
     def conversation(self) -> list[Message]:
         """The request that the doors would send now."""
         kept = first_kept(len(self.rollout.turns), self.rollout.rules.history_turns)
-        return [self.messages[0], *self.messages[1 + 2 * kept :]]
+        return [self.messages[0], *self.messages[1 + 2 * kept :]] if kept else self.messages
 
     def take(self, reply: Reply) -> None:
         said: Message = {"role": "assistant", "content": reply.text}
         if reply.reasoning is not None:
             said["reasoning_content"] = reply.reasoning
         self.messages.append(said)
-        self.rollout.take(
-            reply.text, reply.reasoning, prompt_tokens=reply.prompt_tokens, completion_tokens=reply.completion_tokens
-        )
-        self.states += self.rollout.trail[1:]
-        self.turn_at += [len(self.rollout.turns) - 1] * len(self.rollout.flown)
-        self.taps += self.rollout.flown
-        if self.rollout.outcome is None:
-            self.messages.append({"role": "user", "content": content(self.rollout)})
+        rollout, text, aside = self.rollout, reply.text, reply.reasoning
+        turn = len(rollout.turns)
+        read, written = reply.prompt_tokens, reply.completion_tokens
+        rollout.take(text, aside, cut=reply.cut, prompt_tokens=read, completion_tokens=written)
+        self.notes.append(reply.note)
+        self.states += rollout.trail[1:]
+        self.turn_at += [turn] * len(rollout.flown)
+        self.taps += rollout.flown
+        if rollout.game.outcome is None and rollout.outcome is None:
+            self.messages.append({"role": "user", "content": content(rollout)})
 
     def finished(self, player: Player, horizon: int) -> Played:
         episode, state = rewards.finish(self.rollout, player), self.rollout.game.state
@@ -96,7 +103,8 @@ class _Game:
         flown = Replay(self.states, self.turn_at, self.taps, outcome, course, len(episode.turns))
         cut_off = not episode.outcome.reason.crashed
         worth = worth_of(self.rollout.game, state, horizon) if cut_off and horizon else None
-        return Played(self.number, episode, self.messages, rewards.turn_rewards(episode, flown), cut_off, worth)
+        shares = rewards.turn_rewards(episode, flown)
+        return Played(self.number, episode, self.messages, shares, cut_off, worth, self.notes)
 
 
 def play_many(

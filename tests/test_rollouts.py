@@ -63,6 +63,13 @@ def test_reasoning_and_token_counts_are_kept():
     (turn,) = played.episode.turns
     assert (turn.reasoning, turn.prompt_tokens, turn.completion_tokens, turn.format) == ("fall", 7, 3, 1.0)
     assert played.messages[-1] == {"role": "assistant", "content": "<ACTIONS>[]</ACTIONS>", "reasoning_content": "fall"}
+
+
+def test_a_trainer_gets_its_notes_back_and_a_reply_that_was_cut_is_truncated():
+    (played,) = play_many(_rows(1, max_turns=2), lambda batch: [{"text": "<THINK>", "cut": True, "note": len(batch[0])}])
+    assert played.notes == [2, 4]
+    assert [turn.status.value for turn in played.episode.turns] == ["truncated"] * 2
+    assert verify(played.episode) == []
     json.dumps(played.messages)
 
 

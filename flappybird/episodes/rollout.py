@@ -112,33 +112,33 @@ class Rollout:
     def _turn(self, taps: tuple[bool, ...], status: Status, waited: int, **facts: Any) -> None:
         if self.record["ended"]:
             raise GameOver(f"the rollout has ended ({self.outcome})")
-        turn = {"tick": self.game.tick, "actions": ["TAP" if tap else "NOOP" for tap in taps], "status": status.value}
-        turn.update((name, value) for name, value in (*facts.items(), ("waited", waited)) if value or name == "reply")
-        self.turns.append(turn)
+        game, record = self.game, self.record
+        turn = {"tick": game.tick, "actions": ["TAP" if tap else "NOOP" for tap in taps], "status": status.value}
+        turn.update({name: value for name, value in facts.items() if value or name == "reply"})
+        if waited:
+            turn["waited"] = waited
+        record["turns"].append(turn)
 
-        self.trail, self.flown = [self.game.state], []
+        self.trail, self.flown = [game.state], []
+        # With latency, an action waits in line behind those that have not landed yet.
+        pending = record["pending"]
         for tap in chain(repeat(False, waited), taps):
-            self._tick(tap)
-            if self.game.outcome is not None:
+            pending.append(tap)
+            landed = pending.pop(0)
+            game.step(landed)
+            self.flown.append(landed)
+            self.trail.append(game.state)
+            if game.outcome is not None:
                 break
-        self.record["tick"], self.record["y"], self.record["velocity"] = self.game.state
+        record["tick"], record["y"], record["velocity"] = self.trail[-1]
         if self.rules.trail:
-            self.record["trail"] = [list(state) for state in self.trail]
+            record["trail"] = [list(state) for state in self.trail]
 
-        bad = self.record["bad_in_a_row"] = 0 if status is Status.OK else self.record["bad_in_a_row"] + 1
-        if self.game.outcome is not None:
-            self._write_outcome(self.game.outcome)
+        bad = record["bad_in_a_row"] = 0 if status is Status.OK else record["bad_in_a_row"] + 1
+        if game.outcome is not None:
+            self._write_outcome(game.outcome)
         elif 0 < self.rules.stop_on_malformed <= bad:
             self._write_outcome(Outcome(Reason.MALFORMED, self.game.tick))
-
-    def _tick(self, tap: bool) -> None:
-        # With latency, an action waits in line behind those that have not landed yet.
-        pending = self.record["pending"]
-        pending.append(tap)
-        landed = pending.pop(0)
-        self.game.step(landed)
-        self.flown.append(landed)
-        self.trail.append(self.game.state)
 
     def _write_outcome(self, outcome: Outcome) -> None:
         self.record["ended"] = {"reason": outcome.reason.value, "tick": outcome.tick, "pipe": outcome.pipe}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 
@@ -42,6 +43,9 @@ class Reply(NamedTuple):
 
 LEGAL_FORMAT = 0.5
 """Format score of a reply whose action is legal but that is not exactly one THINK and one ACTIONS."""
+
+SHORT = 500
+"""What is no longer, in characters, is remembered: a policy says the same again and again."""
 
 LONG = 10_000
 """What is longer, in characters, is neither a list of actions nor the space around one."""
@@ -80,6 +84,11 @@ def read_reply(text: Any, reasoning: Any = None, *, cut: bool = False, ticks: in
             missing ticks fly as no-op and those too many are ignored and counted.
     """
     said, aside = said_and_thought(text, reasoning)
+    read = _known if len(said) + len(aside) <= SHORT else _read
+    return read(said, aside, cut, ticks)
+
+
+def _read(said: str, aside: str, cut: bool, ticks: int) -> Reply:
     native, said = _native_reasoning(said)
     parts = _split(said, cut)
     thought = "\n".join(part.strip() for part in (aside, native, *parts.thoughts) if _visible(part))
@@ -103,6 +112,9 @@ def read_reply(text: Any, reasoning: Any = None, *, cut: bool = False, ticks: in
     return Reply(Status.OK, actions, thought, 1.0 if exact else LEGAL_FORMAT, max(len(listed) - ticks, 0))
 
 
+_known = lru_cache(maxsize=4096)(_read)
+
+
 def _is_nothing(rest: str) -> bool:
     """Whether what stands outside of all blocks is only space and code fences; more than a page of it is not."""
     return len(rest) <= LONG and not _visible(_FENCES.sub("", rest))
@@ -121,7 +133,7 @@ def said_and_thought(content: Any, reasoning: Any = None) -> tuple[str, str]:
         reasoning: what came in a separate field, likewise.
     """
     if isinstance(content, str):
-        return content, content_text(reasoning)
+        return content, content_text(reasoning) if reasoning is not None else ""
     parts = list(_parts_of(content))
     thoughts = [content_text(reasoning), *(_thinking(part) for part in parts if _field(part, "type") in _THINKING)]
     said = content_text([part for part in parts if _field(part, "type") not in _THINKING])

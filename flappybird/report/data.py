@@ -24,7 +24,7 @@ from flappybird.world.game import Reason
 NO_TRANSCRIPT = "no transcript"
 """How a rollout ended of which nothing was saved that could be replayed, and no error either."""
 
-ENDS = {reason.value: reason.deed for reason in dict.fromkeys([Reason.TICK_LIMIT, Reason.PIPE, *Reason])}
+ENDS: dict[str, str] = {reason.value: reason.deed for reason in dict.fromkeys([Reason.TICK_LIMIT, Reason.PIPE, *Reason])}
 ENDS[NO_TRANSCRIPT] = NO_TRANSCRIPT
 """Every way in which a row of a run can end, and how it is called on the page."""
 

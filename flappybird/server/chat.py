@@ -143,10 +143,16 @@ class Reply(NamedTuple):
     prompt_tokens: int | None = None
     """None has them estimated, here and below."""
     completion_tokens: int | None = None
+    cut: bool = False
+    """Whether the token limit cut it off."""
+    note: Any = None
+    """What a trainer wants back with the turn, such as token ids and their log probabilities; nobody else looks at it."""
 
     @classmethod
     def of(cls, returned: Any) -> Reply:
         """Return the reply that a function meant. Raises ReplyError where it is none."""
+        if isinstance(returned, str):
+            return cls(returned)
         try:
             if isinstance(returned, dict):
                 reply = cls(**returned)
@@ -154,11 +160,12 @@ class Reply(NamedTuple):
                 reply = cls(*returned) if isinstance(returned, tuple) else cls(returned)
         except TypeError:
             reply = cls(returned)
-        text, reasoning, *counts = reply
+        text, reasoning, *counts, cut, _ = reply
         if (
             isinstance(text, str)
             and (reasoning is None or isinstance(reasoning, str))
             and all(count is None or (isinstance(count, int) and count >= 0) for count in counts)
+            and isinstance(cut, bool)
         ):
             return reply
         names = ", ".join(cls._fields)
@@ -194,6 +201,7 @@ def completion(asked: ChatRequest, replies: Sequence[Reply]) -> dict[str, Any]:
     for index, reply in enumerate(replies):
         counted = reply.completion_tokens
         text, reason = limited(reply.text, stops, limit if limit and (counted is None or counted > limit) else None)
+        reason = "length" if reply.cut and text == reply.text else reason
         written += counted if counted is not None and text == reply.text else count_tokens(text)
         message = {"role": "assistant", "content": text, "refusal": None}
         if reply.reasoning is not None:

@@ -36,6 +36,9 @@ trained on is ever validated or evaluated on."""
 MAX_TICK = 2**40
 """No course is asked for ticks past this."""
 
+KEPT_GAPS = 256
+"""Gaps that a course keeps: those on screen are asked for at every tick."""
+
 _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
@@ -200,22 +203,28 @@ class Course:
         ConfigError: the seed is no such number.
     """
 
-    __slots__ = ("_key", "_seen", "config", "physics", "seed")
+    __slots__ = ("_gaps", "_key", "config", "physics", "seed")
 
     def __init__(self, config: FlappyConfig, seed: int) -> None:
         self.config = config
         self.seed = check_seed(seed)
         self.physics = Physics.of(config)
         self._key = course_key(self.seed)
-        self._seen: tuple[tuple[int, int], list[int]] = (0, -1), []
+        self._gaps: dict[int, Gap] = {}
 
     def __repr__(self) -> str:
         return f"Course(seed={self.seed}, config={self.config.changed()})"
 
     def gap(self, number: int) -> Gap:
         """Return the gap of pipe `number`: the centre drawn from (seed, number), the height from the ramp."""
-        physics = self.physics
-        return Gap(physics.gap_y(draw(self._key, number, physics.gap_choices)), physics.gap_height(number))
+        gap = self._gaps.get(number)
+        if gap is None:
+            physics = self.physics
+            gap = Gap(physics.gap_y(draw(self._key, number, physics.gap_choices)), physics.gap_height(number))
+            if len(self._gaps) >= KEPT_GAPS:
+                self._gaps.clear()
+            self._gaps[number] = gap
+        return gap
 
     def pipe(self, number: int, tick: int) -> Pipe:
         """Return pipe `number` as it stands at `tick`."""
@@ -224,21 +233,11 @@ class Course:
 
     def visible(self, tick: int) -> list[Pipe]:
         """Return the pipes on screen at `tick`, left to right, passed ones too."""
-        oldest = self.physics.newest(tick, self.physics.last_age + 1) + 1
-        return [self.pipe(number, tick) for number in range(oldest, self.physics.newest(tick) + 1)]
-
-    def in_sight(self, tick: int) -> tuple[tuple[int, int], ...]:
-        """Return (x, gap y) of the pipes on screen at `tick`, left to right, passed ones too."""
-        # Asked in every turn of every game that is played or replayed: makes no Pipe, and draws no pipe twice in a row.
         physics = self.physics
-        oldest, newest = physics.newest(tick, physics.last_age + 1) + 1, physics.newest(tick)
-        seen, centres = self._seen
-        if seen != (oldest, newest):
-            centres = [physics.gap_y(draw(self._key, number, physics.gap_choices)) for number in range(oldest, newest + 1)]
-            self._seen = (oldest, newest), centres
-        x = physics.world_w - (tick - physics.spawn_tick(oldest)) * physics.speed
+        numbers = range(physics.newest(tick, physics.last_age + 1) + 1, physics.newest(tick) + 1)
+        x = physics.world_w - (tick - physics.spawn_tick(numbers.start)) * physics.speed
         apart = physics.interval * physics.speed
-        return tuple([(x + place * apart, gap_y) for place, gap_y in enumerate(centres)])
+        return [Pipe(number, x + index * apart, *self.gap(number)) for index, number in enumerate(numbers)]
 
     def passed(self, tick: int) -> int:
         """Return how many pipes a bird that lives at `tick` has passed; also the number of the next pipe."""

@@ -273,7 +273,7 @@ def look(course: Course, state: State, score: int) -> Observation:
         velocity=state.velocity,
         gap_height=physics.gap_height(score),
         radius=physics.radius,
-        pipes=course.in_sight(state.tick),
+        pipes=tuple([(pipe.x, pipe.gap_y) for pipe in course.visible(state.tick)]),
         score=score,
     )
 

@@ -30,7 +30,7 @@ class Observation(NamedTuple):
     """Pipes passed; also the number of the next pipe, counted from 0."""
 
     def __str__(self) -> str:
-        pipes = ",".join(f"({to_text(x)},{to_text(gap_y)})" for x, gap_y in self.pipes)
+        pipes = ",".join([f"({to_text(x)},{to_text(gap_y)})" for x, gap_y in self.pipes])
         return (
             f"<FLAPPY id={self.tick}>\n"
             "<OBS>\n"

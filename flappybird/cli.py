@@ -222,6 +222,9 @@ def _add_report(commands: Any) -> None:
     )
     report.add_argument("--videos", type=Path, metavar="DIR", help="exported videos to link to (default: videos inside each run)")
     report.add_argument(
+        "--select", metavar="N[,N…]", help="episodes whose replays the page must hold; of a large run it holds the telling ones"
+    )
+    report.add_argument(
         "--export",
         type=Path,
         metavar="DIR",
@@ -237,7 +240,7 @@ def _report(args: argparse.Namespace) -> int:
     from flappybird.report import report
 
     form: Literal["html", "text", "json"] = "text" if args.text else "json" if args.json else "html"
-    return report(args.runs, args.output, args.videos, form, args.export)
+    return report(args.runs, args.output, args.videos, form, args.export, args.select)
 
 
 def _add_serve(commands: Any) -> None:

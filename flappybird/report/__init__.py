@@ -14,11 +14,12 @@ import os
 import re
 import sys
 import webbrowser
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from flappybird._version import __version__
-from flappybird.errors import ConfigError, printable
+from flappybird.errors import ConfigError, printable, show
 from flappybird.runs import Run, load_runs
 from flappybird.system.files import write_text
 
@@ -26,19 +27,20 @@ FOLDER = Path("environments/flappybird/reports")
 """Where reports are written when nothing else is said, from the folder in which the command runs."""
 
 
-def write_report(runs: list[Run], path: Path, *, videos: Path | None = None) -> Path:
+def write_report(runs: list[Run], path: Path, *, videos: Path | None = None, select: Collection[int] = ()) -> Path:
     """Write the report of `runs` under `path`, whole or not at all, and return `path`.
 
     Args:
         runs: one run, or several to compare.
         path: the HTML file; folders that are missing are made.
         videos: a folder of exported videos to link to; `videos` inside each run if not given.
+        select: indices of rows whose replays the page holds, also where it has no room for all.
     """
     from flappybird.report.data import gather
     from flappybird.report.page import build
 
     path = Path(path)
-    page = build(gather(runs, videos), path.parent)
+    page = build(gather(runs, videos), path.parent, select=select)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, page)
     return path
@@ -62,6 +64,7 @@ def report(
     videos: Path | None,
     form: Literal["html", "text", "json"],
     exported: Path | None = None,
+    select: str | None = None,
 ) -> int:
     """Do what `flappybird report` is asked to; return its exit code."""
     from flappybird.report.data import gather
@@ -74,6 +77,8 @@ def report(
         raise ConfigError(f"-o {output}: must be a file whose name ends in .html")
     if videos is not None and not videos.is_dir():
         raise ConfigError(f"--videos {videos}: no such folder")
+    if select is not None and form != "html":
+        raise ConfigError(f"--select {select}: goes with a page; --{form} prints and writes no file")
     if exported is not None and form != "html":
         raise ConfigError(f"--export {exported}: --{form} prints and writes no file; give one of the two")
     if exported is not None:
@@ -81,6 +86,7 @@ def report(
 
         export.check(exported)
     runs = load_runs(paths, lambda line: print(printable(f"flappybird: {line}"), file=sys.stderr))
+    chosen = _rows(select, runs)
     if exported is not None:
         export.export(gather(runs), exported)
         print(exported)
@@ -91,10 +97,22 @@ def report(
     elif form == "json":
         print(json.dumps(to_dict(gather(runs)), indent=1, allow_nan=False))
     else:
-        path = write_report(runs, output or FOLDER / _name(runs), videos=videos)
+        path = write_report(runs, output or FOLDER / _name(runs), videos=videos, select=chosen)
         print(path)
         _offer(path)
     return 0
+
+
+def _rows(select: str | None, runs: Sequence[Run]) -> frozenset[int]:
+    """Return the rows that `--select` names. Raises ConfigError where one is no row of any run."""
+    last = max(len(run.rows) for run in runs) - 1
+    words = [] if select is None else select.split(",")
+    for word in words:
+        if not (word.isascii() and word.isdecimal() and len(word) < 10 and int(word) <= last):
+            raise ConfigError(
+                f"--select {select}: {show(word)} is no episode; must be whole numbers from 0 to {last}, with commas"
+            )
+    return frozenset(map(int, words))
 
 
 def _takes_a_page(path: Path) -> bool:

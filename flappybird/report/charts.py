@@ -15,7 +15,7 @@ from flappybird.report.overview import Overview, end_name
 from flappybird.report.palette import DASHES, look
 from flappybird.world.game import Reason
 
-MAX_POINTS = 1_500
+MAX_POINTS = 750
 """The most episodes of which a chart shows each; of more it shows every second, every third, …"""
 
 MAX_BINS = 60

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import count as count_from
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from flappybird.report.figures import Chart
 from flappybird.report.html import count, moment
 from flappybird.report.overview import Overview, end_name, notices
 from flappybird.report.palette import TOKENS
-from flappybird.report.payload import payload
+from flappybird.report.payload import OF_A_CAUSE, evenly, payload
 from flappybird.report.reference import Task
 from flappybird.report.strips import strip
 from flappybird.report.summary import METRICS, Summary
@@ -34,9 +35,6 @@ MAX_SEEDS_LISTED = 500
 
 MAX_ERROR_SHOWN = 300
 """Characters of an error in the table; the replay shows all of it."""
-
-EXAMPLES = 6
-"""Flight strips of a cause."""
 
 HEADINGS = {
     "overview": "Result",
@@ -58,7 +56,13 @@ class Drawn(NamedTuple):
 
 
 def page_context(
-    runs: Sequence[Records], folder: Path, built: datetime | None = None, *, embed: bool = False, note: str = ""
+    runs: Sequence[Records],
+    folder: Path,
+    built: datetime | None = None,
+    *,
+    embed: bool = False,
+    note: str = "",
+    select: Collection[int] = (),
 ) -> dict[str, Any]:
     """Return the context of `page.html`.
 
@@ -68,14 +72,16 @@ def page_context(
         built: when; now if not given.
         embed: show the player alone.
         note: a line at the foot of the page.
+        select: indices of episodes whose replays the page holds in any case.
     """
     overview = Overview(runs, [Summary(run) for run in runs])
+    data = payload(overview, folder, select)
     forest = overview.forest()
     found = {
         "causes": causes(overview),
         "numbers": numbers(overview),
         "charts": [Drawn(chart, svg.draw(chart)) for chart in charts(overview)],
-        "episodes": list(episodes(overview)),
+        "episodes": list(episodes(overview, {episode["row"] for episode in data["episodes"]})),
         "details": [{"place": place, "facts": list(_facts(place.records))} for place in overview.places],
     }
     return {
@@ -94,7 +100,8 @@ def page_context(
         "filters": filters(runs),
         "sections": {name: title for name, title in HEADINGS.items() if name in ("overview", "replay") or found.get(name)},
         "tokens": TOKENS,
-        "data": payload(overview, folder),
+        "data": data,
+        "replays": len(data["episodes"]),
         "built": moment(built or datetime.now(UTC)),
         "note": note,
     }
@@ -139,7 +146,7 @@ def causes(overview: Overview) -> list[dict[str, Any]]:
                 "said": str(record.cause.slips[0]) if record.cause and record.cause.slips else "",
                 "text": f"{_end_text(record)} at tick {record.scores['ticks']:g}",
             }
-            for run, record in _spread(of_it, EXAMPLES)
+            for run, record in evenly(of_it, OF_A_CAUSE)
         ]
         listed.append(
             {
@@ -153,13 +160,6 @@ def causes(overview: Overview) -> list[dict[str, Any]]:
             }
         )
     return listed
-
-
-def _spread(found: Sequence[tuple[int, Record]], most: int) -> list[tuple[int, Record]]:
-    """Return at most `most` of `found`, evenly from first to last."""
-    if len(found) <= most:
-        return list(found)
-    return [found[index * (len(found) - 1) // (most - 1)] for index in range(most)]
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -239,14 +239,16 @@ def _columns(runs: Sequence[Records]) -> dict[str, str]:
     return {name: align for name, align in _COLUMNS.items() if name not in left_out}
 
 
-def episodes(overview: Overview) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table of episodes."""
+def episodes(overview: Overview, replays: Collection[int]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table of episodes; `replays` are those of which the page holds the replay."""
+    rows = count_from()
     for run, records in enumerate(overview.runs):
         for record in records.records:
             scores, analysis, episode = record.scores, record.analysis, record.episode
             blunder = analysis.blunder if analysis else None
             why = record.row.error if record.end == Reason.ERROR.value else record.row.problem if episode is None else None
             yield {
+                "here": next(rows) in replays,
                 "run": run,
                 "index": record.row.index,
                 "link": link(run, record),

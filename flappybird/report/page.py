@@ -21,7 +21,7 @@ from flappybird.report import html
 from flappybird.report.context import page_context
 from flappybird.report.data import Records
 from flappybird.report.palette import look
-from flappybird.report.payload import embed
+from flappybird.report.payload import embed, pack
 
 SCRIPTS = (
     "course",
@@ -40,6 +40,9 @@ SCRIPTS = (
 )
 """The modules of the page's script in the order in which it inlines them; they share one scope."""
 
+ROWS_FIRST = 100
+"""Rows of the table of episodes that stand in the page as such; the others are packed, and the script shows as many at a time."""
+
 STYLES = ("base", "player", "tables", "print")
 
 
@@ -50,7 +53,10 @@ def build(runs: Sequence[Records], folder: Path, built: datetime | None = None, 
 
 def render(context: dict[str, Any]) -> str:
     """Return the page of a context."""
-    context = {**context, "data": Markup(embed(context["data"]))}
+    rows = templates().get_template("rows.html").make_module({**context, "rows_first": ROWS_FIRST})
+    rest = [str(rows.line(row, ROWS_FIRST + place)) for place, row in enumerate(context["episodes"][ROWS_FIRST:])]  # type: ignore[attr-defined]
+    data = context["data"] | ({"rest": pack(rest)} if rest else {})
+    context = {**context, "data": Markup(embed(data)), "rows_first": ROWS_FIRST}
     style = _style(tuple((name, *pair) for name, pair in context["tokens"].items()))
     policy = (
         f"default-src 'none'; script-src {_hash(script())}; style-src {_hash(style)}; img-src data:; "

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import zlib
+from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from flappybird.analysis import Blunder
 from flappybird.episodes.episode import FORMAT, PHYSICS, VERSION, Episode, Replay
@@ -31,6 +33,14 @@ from flappybird.world.course import Physics
 from flappybird.world.game import FlappyGame
 from flappybird.world.units import to_units
 
+T = TypeVar("T")
+
+ROOM = 1_800_000
+"""Characters that the replays of a page may take; the rest of it is some 0.5 MB, and 0.3 MB for every 10,000 episodes."""
+
+OF_A_CAUSE = 6
+"""Episodes of each cause whose replays go before others."""
+
 MAX_PICTURES = 300
 """The most pictures of observations in a page, some 6 kB each; the page draws the others itself."""
 
@@ -38,27 +48,33 @@ AFTERLIFE = 60
 """How many ticks past the end of an episode the ghost of what would have saved the bird is shown."""
 
 
-def payload(overview: Overview, folder: Path) -> dict[str, Any]:
-    """Return the data of the page, as plain JSON values; links to videos are relative to `folder`."""
+def payload(overview: Overview, folder: Path, wanted: Collection[int] = ()) -> dict[str, Any]:
+    """Return the data of the page, as plain JSON values; links to videos are relative to `folder`.
+
+    Its `episodes` are all of them where `ROOM` is enough, else the first of `by_worth`; `row` says which row of the page's table
+    each of them is. `wanted` are the indices of episodes that are there in any case.
+    """
     lists: dict[str, dict[Any, int]] = {name: {} for name in ("worlds", "rules", "tasks", "players", "prompts")}
 
     def number(name: str, value: Any) -> int:
         return lists[name].setdefault(value, len(lists[name]))
 
     pictures = Pictures()
-    episodes = []
-    for run, records in enumerate(overview.runs):
-        for record in records.records:
-            head: dict[str, Any] = {"run": run, "index": record.row.index, "end": record.end}
-            if record.row.error is not None:
-                head["error"] = record.row.error
-            if record.video:
-                head["video"] = Path(os.path.relpath(record.video, folder)).as_posix()
-            episode, played, analysis = record.episode, record.played, record.analysis
-            if episode is None or played is None or analysis is None:
-                head["problem"] = record.row.problem or "nothing was saved of it"
-                episodes.append(head)
-                continue
+    found = {}
+    room = ROOM
+    for row, run, record in by_worth(overview, wanted):
+        asked_for = record.row.index in wanted
+        if room <= 0 and not asked_for:
+            break
+        head: dict[str, Any] = {"row": row, "run": run, "index": record.row.index, "end": record.end}
+        if record.row.error is not None:
+            head["error"] = record.row.error
+        if record.video:
+            head["video"] = Path(os.path.relpath(record.video, folder)).as_posix()
+        episode, played, analysis = record.episode, record.played, record.analysis
+        if episode is None or played is None or analysis is None:
+            head["problem"] = record.row.problem or "nothing was saved of it"
+        else:
             ghost = _ghost(analysis.blunder, len(analysis.taps))
             head |= {
                 "seed": episode.seed,
@@ -77,7 +93,10 @@ def payload(overview: Overview, folder: Path) -> dict[str, Any]:
             }
             if record.cause:
                 head["cause"] = record.cause.name
-            episodes.append(head)
+        room -= len(_json(head))
+        if room >= 0 or asked_for:
+            found[row] = head
+    episodes = [found[row] for row in sorted(found)]
     return {
         "runs": [
             {"label": records.label, "number": overview.number[run], "look": look(run)}
@@ -100,7 +119,49 @@ def payload(overview: Overview, folder: Path) -> dict[str, Any]:
         },
         "file": {"format": FORMAT, "version": VERSION, "physics": PHYSICS},
         "episodes": episodes,
+        "rows": sum(len(records.records) for records in overview.runs),
     }
+
+
+def by_worth(overview: Overview, wanted: Collection[int] = ()) -> Iterator[tuple[int, int, Record]]:
+    """Yield (row, run, record) of every episode, those first whose replay is worth most.
+
+    That is the wanted ones, then the worst and the best of each run, some of each cause, of those that differ from their replay
+    and of those that are no scores, then the other scores evenly from worst to best: the middle, the quarters, and so on.
+    """
+    rows = [(run, record) for run, records in enumerate(overview.runs) for record in records.records]
+    order = [row for row, (_, record) in enumerate(rows) if record.row.index in wanted]
+    by_run: dict[int, list[int]] = {}
+    groups: dict[str, list[int]] = {}
+    for row, (run, record) in enumerate(rows):
+        if record.clean:
+            by_run.setdefault(run, []).append(row)
+        else:
+            groups.setdefault(record.end, []).append(row)
+        if record.cause and record.clean:
+            groups.setdefault(record.cause.name, []).append(row)
+        if record.differences:
+            groups.setdefault("differs", []).append(row)
+    ranked: list[int] = []
+    for scored in by_run.values():
+        scored.sort(key=lambda row: rows[row][1].scores.get("reward", -math.inf))
+        order += [scored[0], scored[-1]]
+        ranked += scored
+    # As `context.causes` shows them: evenly, in the order of the rows.
+    order += [row for group in groups.values() for row in evenly(group, OF_A_CAUSE)]
+    step = 1 << len(ranked).bit_length()
+    while step:
+        order += ranked[step // 2 :: step]
+        step //= 2
+    for row in dict.fromkeys([*order, *range(len(rows))]):
+        yield row, *rows[row]
+
+
+def evenly(found: Sequence[T], most: int) -> list[T]:
+    """Return at most `most` of `found`, evenly from first to last."""
+    if len(found) <= most:
+        return list(found)
+    return [found[index * (len(found) - 1) // (most - 1)] for index in range(most)]
 
 
 class Pictures:

@@ -25,8 +25,7 @@ async function show(episode, { tick, race = false } = {}) {
 function mark(episode) {
   const position = data.episodes.indexOf(episode);
   $("choice").value = String(position);
-  for (const row of document.querySelectorAll("tr.current")) row.classList.remove("current");
-  if ($("row-" + position)) $("row-" + position).classList.add("current");
+  for (const row of rowsOf) row.classList.toggle("current", row === rowsOf[episode.row]);
 }
 
 /** Shows `flights`, which are on the same course. */

@@ -26,13 +26,13 @@ function go(fragment) {
 function follow(wanted) {
   const run = Number(wanted.get("run") || 0), index = Number(wanted.get("episode"));
   const episode = data.episodes.find((one) => one.index === index && (one.run === run || data.runs.length === 1));
-  if (!episode) { pause(); leaveStick(); player.lanes = []; player.episode = null; notice("There is no episode " + wanted.get("episode") + " in this report."); ready(); return; }
+  if (!episode) { pause(); leaveStick(); player.lanes = []; player.episode = null; notice(data.episodes.length < data.rows ? "The replay of episode " + wanted.get("episode") + " is not in this page, which holds " + data.episodes.length + " of " + data.rows + ". Make one that does: flappybird report RUN --select " + index : "There is no episode " + wanted.get("episode") + " in this report."); ready(); $("replay").scrollIntoView(); return; }
   const tick = Number(wanted.get("tick"));
   player.touched = true;
   show(episode, { tick: Number.isFinite(tick) ? Math.floor(tick) : 0, race: wanted.get("race") === "1" }).then(() => { $("replay").scrollIntoView(); render(); ready(); });
 }
 
-const ready = () => { document.documentElement.dataset.ready = Math.round(performance.now()); };
+const ready = () => { document.documentElement.dataset.ready = Math.round(performance.now()); if (unpackNow) unpackNow(); };
 
 async function copy() {
   pause(); render();

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import multiprocessing
 import os
 import signal
 import socket
@@ -113,17 +112,10 @@ def load() -> None:
             importlib.import_module(module)
 
 
-def fork_on() -> None:
-    """Have the processes that a command starts be forked too, where it would have them load everything again."""
-    spawning = multiprocessing.get_context
-    multiprocessing.get_context = lambda method=None: spawning("fork" if method == "spawn" else method)  # type: ignore
-
-
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     load()
     words = serve(socket.socket(fileno=int(sys.argv[1])))
-    fork_on()
     sys.argv = words
     sys.path[0] = str(Path(words[0]).parent)  # as where a script lies
     sys.exit(entry_point(Path(words[0]).name).load()())

@@ -3,13 +3,13 @@
 import os
 import socket
 import stat
-import subprocess
 
 import pytest
 
 from flappybird.cli import main
 from flappybird.errors import FlappyError
 from flappybird.system.files import read_bytes, write_text
+from tests.conftest import run_command
 
 
 def test_a_link_keeps_pointing_and_what_it_points_to_changes(tmp_path):
@@ -71,5 +71,5 @@ def test_a_socket_is_refused(tmp_path):
 def test_a_pipe_among_episodes_hangs_nothing(tmp_path):
     assert main(["play", "--policy", "noop", "--save", str(tmp_path / "b.json")]) == 0
     os.mkfifo(tmp_path / "a.json")
-    done = subprocess.run(["flappybird", "verify", str(tmp_path)], timeout=60, capture_output=True, text=True, check=False)
+    done = run_command("flappybird", "verify", str(tmp_path), cwd=tmp_path, timeout=60)
     assert done.stdout == f"{tmp_path}: 1 of 1 verified\n"

@@ -17,7 +17,9 @@ import numpy as np
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
-from flappybird.sft import Plan, demonstrations
+from flappybird.sft import Demonstration, Plan, demonstrations
+from flappybird.world.game import FlappyGame, State
+from flappybird.world.levels import level
 
 from . import tokens
 
@@ -29,6 +31,10 @@ HARDER = 15
 _BEFORE_LAST = re.compile(r"<THINK>.*\. (?=[^.]+\.</THINK>)")
 
 
+STARTS = 4
+"""States of each demonstrated game in which games of RL begin."""
+
+
 class Turns(NamedTuple):
     """Demonstrated turns. Prompts are padded on the left, so that every reply begins in the same place."""
 
@@ -36,6 +42,8 @@ class Turns(NamedTuple):
     """int16, (turns, longest prompt)"""
     replies: np.ndarray
     """int16, (turns, longest reply), padded on the right"""
+    starts: np.ndarray
+    """int64, (states, 4): seed, tick, y and velocity (units) of states that a game can begin in"""
 
 
 def short(reply: str) -> str:
@@ -47,7 +55,11 @@ def make(games: int, difficulty: str, folder: Path) -> None:
     """Write `tokenizer.json` and `turns.npz` to `folder`: as many games, half of them from a state off course."""
     plan = Plan(games=games, levels=(difficulty,), perturbed=0.5)
     flown = tqdm(demonstrations(plan), total=games, desc="demonstrations", unit="game", disable=None, leave=False)
-    turns = [(seen, short(reply)) for game in flown for seen, reply in zip(game.seen, game.replies, strict=True)]
+    turns: list[tuple[str, str]] = []
+    starts: list[tuple[int, ...]] = []
+    for game in flown:
+        turns += ((seen, short(reply)) for seen, reply in zip(game.seen, game.replies, strict=True))
+        starts += ((game.seed, *state) for state in midway(game))
     harder = demonstrations(Plan(games=HARDER, levels=("medium", "hard", "expert"), perturbed=0.5))
     texts = [*chain.from_iterable(turns[:TOKENIZER_TURNS]), *(seen for game in harder for seen in game.seen)]
     tokenizer = tokens.train(texts)
@@ -59,13 +71,24 @@ def make(games: int, difficulty: str, folder: Path) -> None:
         folder / "turns.npz",
         prompts=pad_left(prompts, max(map(len, prompts)), pad),
         replies=pad_right(replies, max(map(len, replies)), pad),
+        starts=np.array(starts),
     )
+
+
+def midway(game: Demonstration) -> list[State]:
+    """Return states of a demonstrated game: the first one, and others at even distances."""
+    flown, states = FlappyGame(level(game.level), game.seed, state=game.start), []
+    for number, tap in enumerate(game.taps):
+        if number % -(-len(game.taps) // STARTS) == 0:
+            states.append(flown.state)
+        flown.step(tap)
+    return states
 
 
 def load(folder: Path) -> tuple[Tokenizer, Turns]:
     """Return what `make` wrote."""
     with np.load(folder / "turns.npz") as arrays:
-        return tokens.load(folder / "tokenizer.json"), Turns(arrays["prompts"], arrays["replies"])
+        return tokens.load(folder / "tokenizer.json"), Turns(arrays["prompts"], arrays["replies"], arrays["starts"])
 
 
 def pad_left(rows: list[list[int]], length: int, pad: int) -> np.ndarray:

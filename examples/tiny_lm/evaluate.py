@@ -17,6 +17,7 @@ import numpy as np
 from tqdm import tqdm
 
 from flappybird.errors import FlappyError
+from flappybird.protocol.rules import NO_HISTORY
 from flappybird.runs import Run, check, load_run
 
 TICKS = 300
@@ -67,7 +68,7 @@ def fly(url: str, folder: Path, name: str, difficulty: str, games: int) -> Run:
         return load_run(place / (place / "verified").read_text(encoding="utf-8"))
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    world = {"difficulty": difficulty, "max_turns": TICKS, "history_turns": 1, "report": False}
+    world = {"difficulty": difficulty, "max_turns": TICKS, "history_turns": NO_HISTORY, "report": False}
     command = [str(Path(sysconfig.get_path("scripts")) / "vf-eval"), "flappybird", "-m", name, "-b", url]
     command += ["-k", "FLAPPYBIRD_API_KEY", "-n", str(games), "-r", "1", "-c", "64", "-T", "0", "-s", "-o", str(place)]
     command += ["--disable-tui", "--disable-env-server", "-a", json.dumps(world)]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from statistics import mean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from flappybird.episodes.arguments import Settings, start
-from flappybird.episodes.rewards import WEIGHTS, survival
+from flappybird.episodes.arguments import Settings
+from flappybird.episodes.rewards import PIPE_REWARD, WEIGHTS, survived
 from flappybird.episodes.rollout import Rollout
+from flappybird.protocol.rules import NO_HISTORY
+from flappybird.rollouts import Played, play_many
 
 from . import model, tokens
 from .data import pad_left
 
-BATCHES = (8, 16, 32, 64)
+BATCHES = (16, 64)
 """Numbers of prompts that are answered at once; what waits is padded to one of them, since each is compiled for seconds."""
 
 VALIDATION_SEEDS = 1_000_000
@@ -76,29 +78,29 @@ class Turn(NamedTuple):
     """One turn of a game: what was said, and the reward of the tick that followed."""
 
     said: Said
-    tick: int
     reward: float
 
 
-def fly(player: Player, rollouts: list[Rollout], temperature: float) -> list[list[Turn]]:
-    """Play all games to their ends, side by side; return the turns of each."""
-    flown: list[list[Turn]] = [[] for _ in rollouts]
-    while going := [number for number, rollout in enumerate(rollouts) if rollout.outcome is None]:
-        replies = player.answer([rollouts[number].message() for number in going], [temperature] * len(going))
-        for number, said in zip(going, replies, strict=True):
-            rollout = rollouts[number]
-            tick, passed = rollout.game.tick, rollout.game.score
-            rollout.take(said.text, cut=said.cut)
-            crashed = rollout.outcome is not None and rollout.outcome.reason.crashed
-            lived = 0.0 if crashed else survival(tick + 1) - survival(tick)
-            reward = WEIGHTS["pipes_passed"] * (rollout.game.score - passed) + WEIGHTS["survival_score"] * lived
-            flown[number].append(Turn(said, tick, reward))
-    return flown
+def take(player: Player, rollouts: list[Rollout], temperature: float) -> list[Turn]:
+    """Fly one turn of each game; return them in the same order."""
+    said = player.answer([rollout.message() for rollout in rollouts], [temperature] * len(rollouts))
+    turns = []
+    for rollout, one in zip(rollouts, said, strict=True):
+        passed = rollout.game.score
+        rollout.take(one.text, cut=one.cut)
+        lived = 0.0 if rollout.game.terminated else WEIGHTS["survival_score"] * survived(rollout.game.tick)
+        turns.append(Turn(one, PIPE_REWARD * (rollout.game.score - passed) + lived))
+    return turns
 
 
 def validate(player: Player, difficulty: str, games: int) -> tuple[float, float]:
     """Return pipes and ticks, on average over validation games, where the likeliest reply is always given."""
-    settings = Settings.of(difficulty=difficulty, seed=VALIDATION_SEEDS)
-    rollouts = [start(settings.evaluation_row(number)) for number in range(games)]
-    fly(player, rollouts, 0.0)
-    return mean(rollout.game.score for rollout in rollouts), mean(rollout.game.tick for rollout in rollouts)
+
+    def reply(conversations: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+        seen = [conversation[-1]["content"] for conversation in conversations]
+        return [{"text": said.text, "cut": said.cut} for said in player.answer(seen, [0.0] * len(seen))]
+
+    settings = Settings.of(difficulty=difficulty, seed=VALIDATION_SEEDS, history_turns=NO_HISTORY)
+    played: list[Played] = list(play_many(map(settings.evaluation_row, range(games)), reply, at_once=BATCHES[-1]))
+    outcomes = [game.episode.outcome for game in played]
+    return mean(outcome.pipes_passed for outcome in outcomes), mean(outcome.ticks for outcome in outcomes)

@@ -1,9 +1,13 @@
 """Reinforcement learning: the model flies, and what kept its bird alive becomes likelier.
 
-PPO in a plain form. Games side by side on training seeds, sampled at temperature 1, cut after `TICKS` ticks. A reply is an
-action, rewarded with what its tick added to the environment's reward (survival and pipes). The baseline, what a state is
-worth, is a linear fit of what followed on what the model itself made of the observation: so the wrong flap is blamed, not the
-dozen replies after it that could no longer help. There is no second network, and no reference model either.
+PPO in a plain form. Games side by side on training seeds, sampled at temperature 1: an iteration flies `TICKS` ticks of each,
+a game that ends is replaced, one that flies on is taken up again by the next iteration. Most begin in a state of a
+demonstrated game, where pipes are near: from the beginning, a third of all turns would be flown before the first one.
+
+A reply is an action, rewarded with what its tick added to the environment's reward (survival and pipes). A game is over as
+soon as no play could save it, which the package's exact solver knows: so the wrong flap is blamed, not the dozen replies after
+it that could no longer help. The baseline, what a state is worth, is a linear fit of what followed on what the model itself
+made of the observation. There is no second network, and no reference model either.
 """
 
 from __future__ import annotations
@@ -14,28 +18,51 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from flappybird.episodes.arguments import Settings, start
+from flappybird.episodes.rollout import Rollout
+from flappybird.world.course import TRAINING_SEEDS
+from flappybird.world.game import State
+from flappybird.world.solver import Survival
 
 from . import model, play
 from .optimizer import compiled, optimizer
 
-GAMES, TICKS = 64, 150
-DISCOUNT, TRACE = 0.95, 0.95
+GAMES, TICKS = 64, 64
+FROM_THE_BEGINNING = 0.2
+"""Share of the games that begin at tick 0."""
+DISCOUNT, TRACE = 0.95, 0.9
 """How much the reward of the next tick counts against that of this one, and how far a surprise is traced back (GAE)."""
+FITS = 4
+"""Times that the worth of a state is fitted: each takes up from the one before what the games that go on are still worth."""
 CLIP = 0.2
 BATCH = 256
 """Turns in a batch: rewards are noisier than demonstrations, and Muon's steps are as long for noise as for signal."""
-TURNS = 3072
+TURNS = 2048
 """Turns that an iteration learns from."""
 RATES = 0.002, 0.0002
 """Learning rates of Muon and of Adam, a tenth of those of SFT."""
 
 
-class Rl:
-    """Training by flying; a step is one iteration: 64 games, then one pass over their turns."""
+class Flight:
+    """One game, and the turns of it that an iteration learns from."""
 
-    def __init__(self, tokenizer: Tokenizer, shape: model.Shape, weights: model.Weights, difficulty: str, seed: int) -> None:
-        self.seed = seed
-        self.settings = Settings.of(difficulty=difficulty, max_turns=TICKS)
+    def __init__(self, rollout: Rollout) -> None:
+        self.rollout, self.turns = rollout, list[play.Turn]()
+        self.survival = Survival.of(rollout.game.course, rollout.rules.max_turns)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the bird has crashed, or must."""
+        return self.rollout.game.terminated or not self.survival.survives(self.rollout.game.state)
+
+
+class Rl:
+    """Training by flying; a step is one iteration: 64 ticks of 64 games, then one pass over the turns that matter."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, shape: model.Shape, weights: model.Weights, difficulty: str, starts: np.ndarray, seed: int
+    ) -> None:
+        self.seed, self.starts, self.flying = seed, starts, list[Flight]()
+        self.settings = Settings.of(difficulty=difficulty)
         moves = optimizer(*RATES)
         self.weights, self.state, self.steps = jax.tree.map(np.array, weights), moves.init(weights), 0
         self.update = compiled(lambda weights, batch: _loss(weights, shape, batch), moves)
@@ -47,24 +74,46 @@ class Rl:
         turns = {"prompts": np.ones((BATCH, shape.prompt), np.int16), "replies": np.ones((BATCH, shape.reply), np.int32)}
         self.update(self.weights, self.state, {**turns, "chances": nothing, "advantages": nothing}, 0.0)
 
+    def begin(self, dice: np.random.Generator) -> Rollout:
+        """Return a new game: from the beginning of a course, or from a state of a demonstrated game."""
+        if dice.random() < FROM_THE_BEGINNING:
+            return start(self.settings.training_row(int(dice.integers(2**30))))
+        seed, *state = self.starts[dice.integers(len(self.starts))].tolist()
+        rollout = start(self.settings.training_row(seed - TRAINING_SEEDS.start))
+        return Rollout(rollout.game.config, seed, rollout.rules, {**rollout.record, **State(*state)._asdict()})
+
+    def fly(self, dice: np.random.Generator) -> list[Flight]:
+        """Fly `TICKS` ticks of `GAMES` games; return what was flown of each."""
+        self.player.weights = self.weights
+        flown: list[Flight] = []
+        now = self.flying
+        for flight in now:
+            flight.turns = []
+        for _ in range(TICKS):
+            now += [Flight(self.begin(dice)) for _ in range(GAMES - len(now))]
+            for flight, turn in zip(now, play.take(self.player, [flight.rollout for flight in now], 1.0), strict=True):
+                flight.turns.append(turn)
+            over = [flight.lost or flight.rollout.outcome is not None for flight in now]
+            flown += [flight for flight, ended in zip(now, over, strict=True) if ended]
+            now = [flight for flight, ended in zip(now, over, strict=True) if not ended]
+        self.flying = now
+        return flown + now
+
     def step(self, share: float) -> dict[str, float]:
         """Fly and learn once, when `share` of the time is over."""
         dice = np.random.default_rng([self.seed, self.steps])
-        rollouts = [start(self.settings.training_row(int(course))) for course in dice.integers(2**30, size=GAMES)]
-        self.player.weights = self.weights
-        games = play.fly(self.player, rollouts, 1.0)
-        cut = [rollout.outcome is not None and not rollout.outcome.reason.crashed for rollout in rollouts]
-        turns, advantages = experience(games), np.concatenate(surprises(games, cut))
+        flights = self.fly(dice)
+        turns = experience([flight.turns for flight in flights])
+        advantages = np.concatenate(surprises([flight.turns for flight in flights], [flight.lost for flight in flights]))
         advantages += 1e-6 - advantages.mean()
         # Turns are drawn the more often the more they matter, and count alike then: the same gradient from fewer of them.
-        drawn = dice.choice(len(advantages), min(TURNS, 2 * len(advantages)), p=np.abs(advantages) / np.abs(advantages).sum())
+        drawn = dice.choice(len(advantages), TURNS, p=np.abs(advantages) / np.abs(advantages).sum())
         turns["advantages"] = np.sign(advantages).astype(np.float32)
-        for at in range(0, len(drawn) - BATCH + 1, BATCH):
+        for at in range(0, TURNS, BATCH):
             batch = {name: values[drawn[at : at + BATCH]] for name, values in turns.items()}
-            self.weights, self.state, _ = self.update(self.weights, self.state, batch, 1.0 - 0.7 * share)
+            self.weights, self.state, _ = self.update(self.weights, self.state, batch, 1.0 - 0.95 * share)
         self.steps += 1
-        flown = [(rollout.game.score, rollout.game.tick) for rollout in rollouts]
-        return dict(zip(("sampled_pipes", "sampled_ticks"), np.mean(flown, axis=0).tolist(), strict=True))
+        return {"lost_per_100_turns": 100 * sum(flight.lost for flight in flights) / len(advantages)}
 
 
 def experience(games: list[list[play.Turn]]) -> dict[str, np.ndarray]:
@@ -77,25 +126,30 @@ def experience(games: list[list[play.Turn]]) -> dict[str, np.ndarray]:
     }
 
 
-def surprises(games: list[list[play.Turn]], cut: list[bool]) -> list[np.ndarray]:
+def surprises(games: list[list[play.Turn]], lost: list[bool]) -> list[np.ndarray]:
     """Return the advantage of each turn of each game: how much better it went on than the state before it promised.
 
     Args:
-        cut: which games ended by the tick limit. They would have gone on: what a state is worth is not learnt from their
-            last turns.
+        lost: which games were lost with their last turn. The others go on: the state after it is taken to be worth as much as
+            the one before it.
     """
     hidden = [np.array([[*turn.said.hidden, 1.0] for turn in game]) for game in games]
-    returns = [discounted([turn.reward for turn in game], DISCOUNT) for game in games]
-    told = [len(game) - 40 * ended for game, ended in zip(games, cut, strict=True)]  # 0.95 ** 40 = 0.13
-    known = np.concatenate([rows[: max(n, 0)] for rows, n in zip(hidden, told, strict=True)])
-    worth = np.concatenate([values[: max(n, 0)] for values, n in zip(returns, told, strict=True)])
-    fit = np.linalg.solve(known.T @ known + 10 * np.eye(known.shape[1]), known.T @ worth)
+    known = np.concatenate(hidden)
+    inverse = np.linalg.inv(known.T @ known + 10 * np.eye(known.shape[1]))
+    values = [np.zeros(len(game)) for game in games]
+    for _ in range(FITS):
+        followed = []
+        for game, value, dead in zip(games, values, lost, strict=True):
+            rewards = [turn.reward for turn in game]
+            rewards[-1] += 0.0 if dead else DISCOUNT * value[-1]
+            followed.append(discounted(rewards, DISCOUNT))
+        fit = inverse @ (known.T @ np.concatenate(followed))
+        values = [rows @ fit for rows in hidden]
     advantages = []
-    for rows, game, ended in zip(hidden, games, cut, strict=True):
-        value = rows @ fit
-        following = np.append(value[1:], value[-1] if ended else 0.0)
+    for game, value, dead in zip(games, values, lost, strict=True):
+        following = np.append(value[1:], 0.0 if dead else value[-1])
         differences = [turn.reward for turn in game] + DISCOUNT * following - value
-        if ended:
+        if not dead:
             differences[-1] = 0.0
         advantages.append(discounted(differences, DISCOUNT * TRACE))
     return advantages

@@ -26,15 +26,17 @@ class Flight(NamedTuple):
     run: Run
 
 
-def table(flights: Sequence[Flight]) -> str:
-    """Return all flights as a Markdown table, 95 % intervals over evaluation seeds."""
-    lines = ["| training | checkpoint | level | games | pipes (95 %) | ticks | format |", "|---|---|---|---|---|---|---|"]
+def table(folder: Path, flights: Sequence[Flight]) -> str:
+    """Return all flights as a Markdown table, 95 % intervals over evaluation seeds; seconds are those of training."""
+    names = ("training", "checkpoint", "seconds", "level", "games", "pipes (95 %)", "ticks", "format")
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for flight in flights:
         figures = evaluate.line(flight.run)
         ticks, form = figures["ticks"].value, figures["format"].value
         cells = (
             f"seed {flight.seed}",
             flight.stage,
+            f"{trained(folder, flight):.0f}",
             flight.level,
             len(flight.run.rows),
             figures["pipes"],
@@ -43,6 +45,13 @@ def table(flights: Sequence[Flight]) -> str:
         )
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
+
+
+def trained(folder: Path, flight: Flight) -> float:
+    """Return the seconds of training that a checkpoint has behind it; those of RL come on top of its start's."""
+    stages = ("start", "rl") if flight.stage == "rl" else (flight.stage,)
+    facts = [model.load(folder / f"seed{flight.seed}" / f"{stage}.npz")[2] for stage in stages]
+    return sum(fact.get("spent", 0.0) for fact in facts)
 
 
 def differences(flights: Sequence[Flight], level: str) -> str:
@@ -75,13 +84,11 @@ def curve(folder: Path, flights: Sequence[Flight], level: str) -> Path:
     for flight in flights:
         if flight.level != level:
             continue
-        facts = model.load(folder / f"seed{flight.seed}" / f"{flight.stage}.npz")[2]
-        begins = model.load(folder / f"seed{flight.seed}" / "start.npz")[2]["spent"] if flight.stage == "rl" else 0
         pipes = evaluate.line(flight.run)["pipes"]
         label = None if flight.stage in labelled else f"{flight.stage}, vf-eval, {len(flight.run.rows)} games"
         labelled.add(flight.stage)
         reach = [[pipes.value - pipes.low], [pipes.high - pipes.value]]
-        x, shape = facts.get("spent", 0.0) + begins, "os"[flight.seed % 2]
+        x, shape = trained(folder, flight), "os"[flight.seed % 2]
         axis.errorbar(x, pipes.value, reach, fmt=shape, color=COLOURS[flight.stage], capsize=3, label=label, zorder=3)
     axis.set(xlabel="seconds of training", ylabel=f"pipes of 8 ({level}, 300 ticks)", ylim=(-0.2, 8.3))
     axis.axhline(8, color="#bbbbbb", linewidth=0.8)
@@ -95,7 +102,7 @@ def curve(folder: Path, flights: Sequence[Flight], level: str) -> Path:
 
 def everything(folder: Path, flights: Sequence[Flight], level: str) -> dict[str, Path | str]:
     """Write table, curve, report and video to `folder`; return where each lies."""
-    written = f"{table(flights)}\n\n{differences(flights, level)}\n"
+    written = f"{table(folder, flights)}\n\n{differences(flights, level)}\n"
     (folder / "table.md").write_text(written, encoding="utf-8")
     print(f"\n{written}")
     first = [flight.run for flight in flights if flight.level == level and flight.seed == min(flight.seed for flight in flights)]

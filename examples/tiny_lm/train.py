@@ -20,7 +20,7 @@ from .rl import Rl
 from .sft import Sft
 
 DIFFICULTY = "easy"
-VALIDATION_GAMES = 32
+VALIDATION_GAMES = 64
 
 
 class Times(NamedTuple):
@@ -36,7 +36,7 @@ class Times(NamedTuple):
     @classmethod
     def of(cls, minutes: float) -> Times:
         """Return the times of a budget: a bit more than half of it goes into training, the rest into evaluation."""
-        return cls(start=60 * minutes * 0.03, further=60 * minutes * 0.25, between=60 * minutes * 0.08)
+        return cls(start=60 * minutes * 0.03, further=60 * minutes * 0.25, between=60 * minutes * 0.06)
 
 
 def run(trainer: Sft | Rl, player: play.Player, folder: Path, stage: str, times: Times, cpu: bool) -> None:
@@ -93,7 +93,7 @@ def main(folder: Path, seed: int, minutes: float, cpu: bool) -> None:
     player.warm_up()
     run(Sft(shape, player.weights, turns, seed), player, place, "sft", times, cpu)
     _, weights, _ = model.load(place / "start.npz")
-    run(Rl(tokenizer, shape, weights, DIFFICULTY, seed), player, place, "rl", times, cpu)
+    run(Rl(tokenizer, shape, weights, DIFFICULTY, turns.starts, seed), player, place, "rl", times, cpu)
     (place / "done").touch()
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from flappybird.errors import EpisodeError
 from flappybird.runs import load_run
-from flappybird.runs.index import RANGE, Index, index_range
+from flappybird.runs.entries import index_range
+from flappybird.runs.index import RANGE, Index
 from tests.runs.test_load import METADATA, saved_row
 
 

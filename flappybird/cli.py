@@ -216,7 +216,13 @@ def _add_report(commands: Any) -> None:
     report = commands.add_parser(
         "report", help="one page per run, or a comparison of several: why each bird died, every episode replayable"
     )
-    report.add_argument("runs", nargs="+", metavar="RUN", help="what vf-eval -s saved, a folder of episode files, or one of them")
+    report.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="what vf-eval -s saved, a folder of episode files, one of them, or a trainer's output folder",
+    )
+    report.add_argument("--progress", action="store_true", help="the RUNs are the checkpoints of one training: show it by step")
     report.add_argument(
         "-o", "--output", type=Path, metavar="FILE.html", help="default: named after the run, in environments/flappybird/reports"
     )
@@ -240,7 +246,7 @@ def _report(args: argparse.Namespace) -> int:
     from flappybird.report import report
 
     form: Literal["html", "text", "json"] = "text" if args.text else "json" if args.json else "html"
-    return report(args.runs, args.output, args.videos, form, args.export, args.select)
+    return report(args.runs, args.output, args.videos, form, args.export, args.select, args.progress)
 
 
 def _add_serve(commands: Any) -> None:

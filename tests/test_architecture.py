@@ -35,7 +35,7 @@ world: units | config | levels course observation | game | solver | certify
 protocol: rules | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
-runs: run | saved lines | trace | folder results traces | check resume load frame | entries | index | __init__
+runs: run | saved lines | trace | folder results traces | check resume load frame training | entries | index | __init__
 system: signals install loopback memory network table | files command jobs
 server: chat | answers | __init__
 gymnasium_env: arguments pictures | single vector | __init__

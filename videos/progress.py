@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from flappybird.errors import FlappyError
 from flappybird.runs import load_run
+from flappybird.runs.training import is_training, training_steps
 from render.clip import Clip, Timing
 from render.frames import Track
 from render.layout import DEFAULT_SIZE, Size
@@ -37,18 +38,23 @@ def film(
 ) -> Film:
     """Return the film of `seed` through `runs`, each titled by its name, such as `step_100`.
 
-    Of several rollouts of the seed in a run, the first is shown.
+    Of several rollouts of the seed in a run, the first is shown. One trainer's output folder stands for its steps: those that
+    were evaluated, or where none was, those that were trained on.
 
     Raises:
         FlappyError: a run has no rollout of the seed that can be replayed.
     """
     clips = []
-    for where in runs:
+    named: list[tuple[str | Path, str]] = [(where, Path(where).resolve().stem) for where in runs]
+    if len(runs) == 1 and is_training(runs[0]):
+        steps = training_steps(runs)
+        named = [(step.fit, step.name) for step in steps if step.eval or not any(one.eval for one in steps)]
+    for where, name in named:
         rows = [row.episode for row in load_run(where).rows if row.episode is not None and row.episode.seed == seed]
         if not rows:
             raise FlappyError(f"{where}: no episode of seed {seed}")
         assert rows[0] is not None
-        track = Track(rows[0], f"{Path(where).resolve().stem}: {rows[0].player.name}")
+        track = Track(rows[0], f"{name}: {rows[0].player.name}")
         clips.append(Clip([track], size, timing, overlay))
     return Film(clips)
 

@@ -21,6 +21,7 @@ from typing import Any, Literal
 from flappybird._version import __version__
 from flappybird.errors import ConfigError, printable, show
 from flappybird.runs import Run, load_runs
+from flappybird.runs.training import is_training
 from flappybird.system.files import write_text
 
 FOLDER = Path("environments/flappybird/reports")
@@ -65,6 +66,7 @@ def report(
     form: Literal["html", "text", "json"],
     exported: Path | None = None,
     select: str | None = None,
+    progress: bool = False,
 ) -> int:
     """Do what `flappybird report` is asked to; return its exit code."""
     from flappybird.report.data import gather
@@ -81,6 +83,11 @@ def report(
         raise ConfigError(f"--select {select}: goes with a page; --{form} prints and writes no file")
     if exported is not None and form != "html":
         raise ConfigError(f"--export {exported}: --{form} prints and writes no file; give one of the two")
+    if progress or (len(paths) == 1 and is_training(paths[0])):
+        for name, value in {"--videos": videos, "--export": exported, "--select": select}.items():
+            if value is not None:
+                raise ConfigError(f"{name} {value}: not for a training run; it goes with reports of evaluations")
+        return _progress(paths, output, form)
     if exported is not None:
         from flappybird.report import export
 
@@ -113,6 +120,26 @@ def _rows(select: str | None, runs: Sequence[Run]) -> frozenset[int]:
                 f"--select {select}: {show(word)} is no episode; must be whole numbers from 0 to {last}, with commas"
             )
     return frozenset(map(int, words))
+
+
+def _progress(paths: list[str], output: Path | None, form: Literal["html", "text", "json"]) -> int:
+    """Report a training run."""
+    from flappybird.report.progress import progress_data, progress_page, progress_text
+
+    data = progress_data(paths)
+    if form == "text":
+        print(printable(progress_text(data)), end="")
+    elif form == "json":
+        print(json.dumps(data.to_dict(), indent=1, allow_nan=False))
+    else:
+        where = "\n".join(map(os.path.realpath, paths))
+        path = output or FOLDER / f"flappybird-{_safe(__version__)}--training-{_safe(data.title)}--{_digest(where)}.html"
+        page = progress_page(data)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, page)
+        print(path)
+        _offer(path)
+    return 0
 
 
 def _takes_a_page(path: Path) -> bool:

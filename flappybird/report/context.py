@@ -89,6 +89,8 @@ def page_context(
         "title": _title(overview),
         "meta": _meta(runs),
         "embed": embed,
+        "progress": None,
+        "race": None,
         "overview": overview,
         "several": len(runs) > 1,
         "verdict": overview.verdict(),

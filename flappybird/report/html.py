@@ -19,6 +19,7 @@ DIGITS = {
     "format": 3,
     "invalid_actions": 2,
     "tokens_per_turn": 1,
+    "tokens": 0,
 }
 """Decimals of the metrics; 2 for the others."""
 

@@ -45,6 +45,18 @@ STATUSES = {
 }
 """(light, dark) by what became of a reply."""
 
+CAUSES = {
+    "early": ("#d98c1f", "#f0b357"),
+    "held": ("#3b78c4", "#7fb0ee"),
+    "arithmetic": ("#8b4fb0", "#c195e0"),
+    "malformed": ("#a8322b", "#ee7468"),
+    "truncated": ("#d9796b", "#b4564a"),
+    "empty": ("#efc4bc", "#7a4238"),
+    "late": ("#2a8f86", "#63c8be"),
+    "hopeless": ("#77716a", "#a39c92"),
+}
+"""(light, dark) by what lost a game, see `causes.CAUSES`."""
+
 PLAIN = {
     "ink": ("#1c2429", "#e7ecef"),
     "mute": ("#5a6770", "#9aa8b1"),
@@ -69,6 +81,7 @@ TOKENS: dict[str, tuple[str, str]] = {
     **{look(index): pair for index, pair in enumerate(RUNS)},
     **{f"end-{name}": pair for name, pair in ENDS.items()},
     **{f"status-{name}": pair for name, pair in STATUSES.items()},
+    **{f"cause-{name}": pair for name, pair in CAUSES.items()},
     **PLAIN,
 }
 """Every colour of a chart by name: (light, dark)."""

@@ -109,7 +109,7 @@ class Summary:
         import numpy as np
 
         sums = np.array([np.sum(group, axis=0) for group in groups])
-        return ratio, _interval(sums[:, 0], sums[:, 1])
+        return ratio, interval_of(sums[:, 0], sums[:, 1])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as plain JSON values."""
@@ -171,7 +171,7 @@ def compare(one: dict[Task, float], other: dict[Task, float], tasks: Sequence[Ta
     return Pair(
         tasks=len(tasks),
         difference=float(differences.mean()),
-        interval=_interval(differences, np.ones(len(tasks))),
+        interval=interval_of(differences, np.ones(len(tasks))),
         wins=int((differences > 1e-9).sum()),
         ties=int((abs(differences) <= 1e-9).sum()),
         losses=int((differences < -1e-9).sum()),
@@ -184,7 +184,7 @@ def of_means(records: Records, tasks: Sequence[Task]) -> tuple[float, Interval |
 
     by_task = _rewards(records)
     values = np.array([by_task[task] for task in tasks])
-    return float(values.mean()), _interval(values, np.ones(len(values)))
+    return float(values.mean()), interval_of(values, np.ones(len(values)))
 
 
 def _rewards(records: Records) -> dict[Task, float]:
@@ -207,7 +207,7 @@ def _stats(values: list[tuple[Record, float]]) -> Stats | None:
     return Stats(
         n=len(numbers),
         mean=float(numbers.mean()),
-        interval=_interval(sums, counts),
+        interval=interval_of(sums, counts),
         median=float(np.median(numbers)),
         low=float(numbers.min()),
         high=float(numbers.max()),
@@ -224,7 +224,7 @@ def _by_task(values: Sequence[tuple[Record, Any]]) -> list[list[Any]]:
     return list(groups.values())
 
 
-def _interval(sums: np.ndarray[Any, Any], weights: np.ndarray[Any, Any]) -> Interval | None:
+def interval_of(sums: np.ndarray[Any, Any], weights: np.ndarray[Any, Any]) -> Interval | None:
     """Return the interval of sum(sums) / sum(weights) when their entries are drawn again and again."""
     if len(sums) < 2:
         return None

@@ -36,6 +36,13 @@ def test_a_film_shows_one_seed_through_all_runs_titled_by_step(steps: list[str])
     assert np.array_equal(pictures[0], next(iter(shown.clips[0].frames())))
 
 
+def test_a_film_of_a_trainers_folder_needs_the_seed_in_each_step(tmp_path: Path) -> None:
+    (tmp_path / "rollouts/step_0/eval/all").mkdir(parents=True)
+    (tmp_path / "rollouts/step_0/eval/all/traces.jsonl").write_text("", encoding="utf-8")
+    with pytest.raises(FlappyError, match="no episode of seed 3"):
+        film([str(tmp_path)], 3)
+
+
 def test_a_run_without_the_seed_is_named(steps: list[str]) -> None:
     with pytest.raises(FlappyError, match="step_0: no episode of seed 9"):
         film(steps, 9)

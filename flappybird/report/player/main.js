@@ -72,6 +72,7 @@ globalThis.flappybird = {
 };
 
 if (!data.episodes.length) { notice("There are no episodes in this report."); go(location.hash); ready(); }
+else if (data.race && !location.hash) show(data.episodes[data.episodes.length - 1], { race: true }).then(ready);
 else if (!go(location.hash) || location.hash.includes("show")) {
   const telling = data.episodes.filter((episode) => episode.body && !episode.error && episode.lost !== null);
   const first = telling.reduce((best, episode) => !best || episode.reward > best.reward ? episode : best, null) || data.episodes.find((episode) => episode.body) || data.episodes[0];

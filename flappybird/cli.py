@@ -280,10 +280,21 @@ def _add_sft(commands: Any) -> None:
     sft.add_argument("--policy", default="planner", help="who plays (default: planner)")
     sft.add_argument("--difficulty", metavar="LEVEL[,LEVEL…]", default="card", help="in turn, game by game (default: card)")
     sft.add_argument("--seed", type=int, default=0, help="the first game is seed 2**40 + this (default: 0)")
-    sft.add_argument("--max-turns", type=int, default=300, metavar="TICKS", help="the tick limit (default: 300)")
-    sft.add_argument("--ticks-per-turn", type=int, default=1, metavar="TICKS", help="ticks that a reply plans (default: 1)")
+    sft.add_argument("--max-turns", type=int, metavar="TICKS", help="the tick limit (default: 300)")
+    sft.add_argument("--ticks-per-turn", type=int, metavar="TICKS", help="ticks that a reply plans (default: 1)")
+    sft.add_argument("--history-turns", type=int, metavar="K", help="cut as the environment cuts what a model sees of a game")
+    sft.add_argument("-a", "--env-args", default="{}", metavar="JSON", help="other rules of the environment, as for vf-eval")
     sft.add_argument("--perturbed", type=float, default=0.0, metavar="SHARE", help="share that starts off course (default: 0)")
-    sft.add_argument("--max-tokens", type=int, metavar="N", help="cut transcripts into pieces of at most about N tokens")
+    sft.add_argument(
+        "--think", default="arithmetic", metavar="HOW", help="none, short or arithmetic: what is said (default: arithmetic)"
+    )
+    sft.add_argument("--form", default="messages", metavar="FORM", help="messages or prompt-completion (default: messages)")
+    sft.add_argument("--marks", action="store_true", help="add how decisive each turn is")
+    sft.add_argument(
+        "--preferences", type=Path, metavar="FILE.jsonl", help="also write chosen and rejected replies of decisive turns"
+    )
+    sft.add_argument("--max-tokens", type=int, metavar="N", help="no line has more tokens than N")
+    sft.add_argument("--tokenizer", metavar="FILE.json", help="whose tokens (default: o200k_base and 30 %% more)")
     sft.add_argument("--validation", type=float, default=0.0, metavar="SHARE", help="share that goes to FILE.validation.jsonl")
     sft.add_argument("--numbers", type=Path, metavar="FILE.npz", help="also write observations, actions, rewards as arrays")
     _add_jobs(sft)
@@ -291,20 +302,25 @@ def _add_sft(commands: Any) -> None:
 
 
 def _sft(args: argparse.Namespace) -> int:
-    from flappybird.sft import Plan, write
+    from flappybird.cost import read_args
+    from flappybird.sft import Plan, rules_of, write
 
+    given = {name: getattr(args, name) for name in ("max_turns", "ticks_per_turn", "history_turns")}
     plan = Plan(
         games=args.num_games,
         policy=args.policy,
         levels=tuple(args.difficulty.split(",")),
         seed=args.seed,
-        max_turns=args.max_turns,
-        ticks_per_turn=args.ticks_per_turn,
+        rules=rules_of(read_args(args.env_args) | {name: value for name, value in given.items() if value is not None}),
         perturbed=args.perturbed,
+        think=args.think,
+        form=args.form,
+        marks=args.marks,
         max_tokens=args.max_tokens,
+        tokenizer=args.tokenizer,
         validation=args.validation,
     )
-    print(write(plan, args.output, args.numbers, args.jobs, args.backend))
+    print(write(plan, args.output, args.numbers, args.jobs, args.backend, args.preferences))
     return 0
 
 

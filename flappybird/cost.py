@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
 from statistics import mean
 from typing import Any, NamedTuple
 
@@ -21,12 +20,8 @@ from flappybird.protocol.prompt import prompt_of
 from flappybird.protocol.reply import write_reply
 from flappybird.protocol.rules import first_kept
 from flappybird.runs import Run
-from flappybird.system.install import missing
 from flappybird.system.table import table
-
-TOKENIZER = "o200k_base"
-"""The encoding that is counted in: that of OpenAI's models since GPT-4o. Others differ by some 10 to 20 %, Qwen's and Llama's
-by splitting every digit, which makes numbers longer."""
+from flappybird.system.tokens import TOKENIZER, tokenizer
 
 MESSAGE_TOKENS = 4
 """Tokens that a chat template puts around each message: about as many in every family."""
@@ -88,15 +83,6 @@ class Tokens(NamedTuple):
         """Return what they cost, with or without a provider that remembers the request before."""
         known = self.cached if cached else 0
         return ((self.prompt - known) * price.prompt + known * price.cached + self.completion * price.completion) / 1e6
-
-
-def tokenizer() -> Callable[[str], int]:
-    """Return what counts the tokens of a text. Raises MissingPart."""
-    try:
-        encoding = import_module("bpe_openai").get_encoding(TOKENIZER)
-    except ImportError:
-        raise missing(f"counting tokens in {TOKENIZER} needs bpe-openai", "cost") from None
-    return lambda text: len(encoding.encode_ordinary(text))
 
 
 def episode_tokens(settings: Settings, count: Callable[[str], int], policy: str = "planner") -> Tokens:

@@ -19,8 +19,8 @@ protocol kernel
 batch
 episodes
 players runs analysis
-render messages baselines cost sft server
-videos gymnasium_env report
+render messages baselines cost demonstrations server
+videos gymnasium_env report sft
 vf_eval
 classic taskset harness demo rollouts
 cli
@@ -36,8 +36,9 @@ protocol: rules | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
 runs: run | saved lines | trace | folder results traces | check resume load frame training | entries | index | __init__
-system: signals install loopback memory network table | files command jobs
+system: signals install loopback memory network table | files command jobs tokens
 server: chat | answers | __init__
+demonstrations: plan tokens | thoughts | games | lines check arrays | many
 gymnasium_env: arguments pictures | single vector | __init__
 """
 """The floors within a wing."""

@@ -30,23 +30,34 @@ def _lines(path):
         policy=st.sampled_from(["planner", "heuristic"]),
         levels=st.sampled_from([("easy",), ("card", "easy")]),
         seed=st.integers(0, 10_000),
-        max_turns=st.integers(1, 120),
-        ticks_per_turn=st.sampled_from([1, 1, 3, 10]),
+        rules=st.builds(
+            Rules,
+            max_turns=st.integers(1, 50),
+            ticks_per_turn=st.sampled_from([1, 1, 3, 10]),
+            latency_ticks=st.sampled_from([0, 0, 2]),
+            history_turns=st.sampled_from([0, -1, 1, 4]),
+            observation=st.sampled_from(["card", "signed", "ascii"]),
+        ),
         perturbed=st.sampled_from([0.0, 0.5, 1.0]),
-        max_tokens=st.sampled_from([None, 2_500]),
+        think=st.sampled_from(["none", "short", "arithmetic"]),
+        form=st.sampled_from(["messages", "prompt-completion"]),
+        marks=st.booleans(),
+        max_tokens=st.sampled_from([None, 12_000]),
+        tokenizer=st.none(),
         validation=st.just(0.0),
     )
 )
-@limits(max_examples=25)
+@limits(max_examples=20)
 def test_every_line_verifies(tmp_path_factory, plan):
-    path = tmp_path_factory.mktemp("sft") / "demos.jsonl"
-    write(plan, path)
-    for line in path.read_text(encoding="utf-8").splitlines():
-        assert problems(line) == []
+    folder = tmp_path_factory.mktemp("sft")
+    write(plan, folder / "demos.jsonl", preferences=folder / "pairs.jsonl")
+    for path in folder.iterdir():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            assert problems(line) == []
 
 
 def test_prompts_are_word_for_word_those_of_the_environment(tmp_path):
-    write(Plan(games=1, levels=("hard",), max_turns=40), tmp_path / "demos.jsonl")
+    write(Plan(games=1, levels=("hard",), rules=Rules(max_turns=40)), tmp_path / "demos.jsonl")
     (line,) = _lines(tmp_path / "demos.jsonl")
     rollout = Rollout(level("hard"), line["seed"], Rules(max_turns=40))
     system, first = arguments.opening(rollout)
@@ -61,7 +72,7 @@ def test_prompts_are_word_for_word_those_of_the_environment(tmp_path):
 
 
 def test_thoughts_state_the_arithmetic(tmp_path):
-    write(Plan(games=1, max_turns=12), tmp_path / "demos.jsonl")
+    write(Plan(games=1, rules=Rules(max_turns=12)), tmp_path / "demos.jsonl")
     (line,) = _lines(tmp_path / "demos.jsonl")
     gap = Course(level("card"), TRAINING_SEEDS.start).gap(0)
     assert line["messages"][2]["content"].startswith(
@@ -73,7 +84,7 @@ def test_thoughts_state_the_arithmetic(tmp_path):
 
 
 def test_the_file_reads_as_a_data_set(tmp_path):
-    write(Plan(games=3, levels=("easy", "hard"), max_turns=20, perturbed=0.5), tmp_path / "demos.jsonl")
+    write(Plan(games=3, levels=("easy", "hard"), rules=Rules(max_turns=20), perturbed=0.5), tmp_path / "demos.jsonl")
     data = load_dataset("json", data_files=str(tmp_path / "demos.jsonl"), cache_dir=str(tmp_path / "cache"))["train"]
     assert data.num_rows == 3
     assert [row["role"] for row in data[0]["messages"]][:3] == ["system", "user", "assistant"]
@@ -81,7 +92,7 @@ def test_the_file_reads_as_a_data_set(tmp_path):
 
 
 def test_training_and_validation_are_on_seeds_that_never_meet(tmp_path):
-    plan = Plan(games=10, max_turns=10, validation=0.3)
+    plan = Plan(games=10, rules=Rules(max_turns=10), validation=0.3)
     told = write(plan, tmp_path / "demos.jsonl")
     training, validation = _lines(tmp_path / "demos.jsonl"), _lines(tmp_path / "demos.validation.jsonl")
     assert [line["seed"] for line in training] == list(TRAINING_SEEDS[:7])
@@ -101,8 +112,8 @@ def test_perturbed_games_begin_off_course_and_are_saved():
 
 def test_a_token_cap_cuts_games_into_pieces_that_lose_no_turn(tmp_path):
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
-    write(Plan(games=2, max_turns=100), whole)
-    write(Plan(games=2, max_turns=100, max_tokens=4_000), cut)
+    write(Plan(games=2, rules=Rules(max_turns=100)), whole)
+    write(Plan(games=2, rules=Rules(max_turns=100), max_tokens=4_000), cut)
     pieces = _lines(cut)
     assert len(pieces) > 4
     for line in _lines(whole):
@@ -122,7 +133,7 @@ def test_a_token_cap_cuts_games_into_pieces_that_lose_no_turn(tmp_path):
     ],
 )
 def test_a_changed_reply_is_found(tmp_path, old, new, fault):
-    write(Plan(games=1, max_turns=1), tmp_path / "demos.jsonl")
+    write(Plan(games=1, rules=Rules(max_turns=1)), tmp_path / "demos.jsonl")
     (line,) = _lines(tmp_path / "demos.jsonl")
     assert problems(line) == []
     said = line["messages"][2]
@@ -132,7 +143,7 @@ def test_a_changed_reply_is_found(tmp_path, old, new, fault):
 
 
 def test_changed_prompts_seeds_and_lengths_are_found(tmp_path):
-    write(Plan(games=1, max_turns=3), tmp_path / "demos.jsonl")
+    write(Plan(games=1, rules=Rules(max_turns=3)), tmp_path / "demos.jsonl")
     text = (tmp_path / "demos.jsonl").read_text()
 
     def changed(change):
@@ -152,7 +163,7 @@ def test_changed_prompts_seeds_and_lengths_are_found(tmp_path):
 
 
 def test_numbers_are_what_the_gymnasium_environment_gives(tmp_path):
-    plan = Plan(games=4, levels=("easy", "hard"), max_turns=60, perturbed=0.5, validation=0.25)
+    plan = Plan(games=4, levels=("easy", "hard"), rules=Rules(max_turns=60), perturbed=0.5, validation=0.25)
     write(plan, tmp_path / "demos.jsonl", tmp_path / "numbers.npz")
     arrays = np.load(tmp_path / "numbers.npz")
     assert arrays["lengths"].sum() == len(arrays["actions"]) == len(arrays["rewards"])

@@ -26,6 +26,9 @@ MAX_FALL = 10_000
 MAX_BITS = 800_000_000
 """The most set bits that a solution may keep: ys × ticks; 100 MB."""
 
+NO_ROOM = -1
+"""The room of a state in which nothing can save the bird."""
+
 
 class Survival:
     """The survivable states of a course between two ticks.
@@ -110,6 +113,33 @@ class Survival:
         low, high = self._bands[tick - self.first]
         return low <= y <= high
 
+    def room(self, state: State) -> int:
+        """Return how far above and below `state` a bird as fast could be, and still live to the last tick; units.
+
+        The smaller of the two ways to where nothing could save it; `NO_ROOM` where nothing can save it in `state` itself.
+        """
+        alive = self._alive(state.tick, state.velocity)
+        index = state.y // self._grid - self._base
+        if index < 0 or not alive >> index & 1:
+            return NO_ROOM
+        higher, lower = alive >> index, ~alive & ((1 << index) - 1)
+        above = (~higher & (higher + 1)).bit_length() - 2
+        return min(above, index - lower.bit_length()) * self._grid
+
+    def _alive(self, tick: int, velocity: int) -> int:
+        """Return the survivable ys of a bird that is this fast at `tick`, as a set."""
+        physics, grid = self.physics, self._grid
+        low, high = self._bands[tick - self.first] if tick >= self.first else (physics.low, physics.high)
+        falling, fallen, alive = self._set(low, high), 0, 0
+        for after in range(tick + 1 - self.first, len(self._bands)):
+            alive |= falling & _moved(self._tapped[after], (fallen + physics.jump) // grid)
+            velocity += physics.gravity
+            fallen += velocity
+            falling &= _moved(self._set(*self._bands[after]), fallen // grid)
+            if not falling:
+                return alive
+        return alive | falling
+
     def after(self, state: State, tap: bool) -> State | None:
         """Return the state that follows `state`, None where the bird dies. The tick must be before the last."""
         then = state.then(tap, self.physics)
@@ -119,6 +149,11 @@ class Survival:
         """Whether the bird can still live to the last tick after this action in `state`."""
         then = self.after(state, tap)
         return then is not None and self.survives(then)
+
+
+def _moved(ys: int, by: int) -> int:
+    """Return the set of ys from which moving up `by` steps of the grid leads into the set `ys`."""
+    return ys >> by if by >= 0 else ys << -by
 
 
 def work(physics: Physics, ticks: int, grid: int = 0) -> tuple[int, int]:

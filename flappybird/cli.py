@@ -39,11 +39,13 @@ def _parser() -> argparse.ArgumentParser:
     _add_cost(commands)
     _add_demo(commands)
     _add_episodes(commands)
+    _add_index(commands)
     _add_play(commands)
     _add_report(commands)
     _add_serve(commands)
     _add_sft(commands)
     _add_verify(commands)
+    _add_view(commands)
     return parser
 
 
@@ -321,6 +323,48 @@ def _sft(args: argparse.Namespace) -> int:
         validation=args.validation,
     )
     print(write(plan, args.output, args.numbers, args.jobs, args.backend, args.preferences))
+    return 0
+
+
+def _add_index(commands: Any) -> None:
+    index = commands.add_parser("index", help="read large runs once, side by side, so that `view` shows them at once")
+    index.add_argument("runs", nargs="+", metavar="RUN", help="what vf-eval -s saved, or a folder of episode files")
+    _add_jobs(index)
+    index.set_defaults(command=_index)
+
+
+def _index(args: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from flappybird.report.data import explain
+    from flappybird.runs.index import Index
+
+    index = Index()
+    for path in args.runs:
+        with tqdm(desc=str(path), unit="B", unit_scale=True, disable=None, leave=False) as bar:
+            for done, whole in index.update(path, args.jobs, args.backend, explain):
+                bar.total = whole
+                bar.update(done - bar.n)
+        numbers = index.numbers(path)
+        unverified = f", {numbers['unverified']} differ from their replay" if numbers["unverified"] else ""
+        print(printable(f"{path}: {numbers['n']} rollouts indexed{unverified}"))
+    return 0
+
+
+def _add_view(commands: Any) -> None:
+    view = commands.add_parser("view", help="every run below a folder in the browser, live, at any size")
+    view.add_argument(
+        "folder", nargs="?", type=Path, metavar="FOLDER", help="default: where vf-eval saves, and outputs/, or the present folder"
+    )
+    view.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1; elsewhere the address gets a random token")
+    view.add_argument("--port", type=int, default=8780, help="0 lets the system choose (default: 8780)")
+    view.set_defaults(command=_view)
+
+
+def _view(args: argparse.Namespace) -> int:
+    from flappybird.view import view
+
+    view(args.folder, args.host, args.port)
     return 0
 
 

@@ -183,6 +183,16 @@ def _record(row: Row, baselines: dict[Task, dict[str, Played]], clips: dict[int,
     )
 
 
+def explain(row: Row, flown: Replay) -> str:
+    """Return what lost an episode, a key of `causes.CAUSES`; empty where nothing did, or nobody knows. See `runs.index`."""
+    assert row.episode is not None
+    try:
+        cause = cause_of(row.episode, flown, analyse(row.episode, flown))
+    except TooMuchWork:
+        return ""
+    return cause.name if cause else ""
+
+
 def _scores(row: Row, episode: Episode) -> dict[str, float]:
     ending, turns = episode.outcome, episode.turns
     scores = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from importlib.resources import files
@@ -57,12 +57,12 @@ def render(context: dict[str, Any]) -> str:
     rest = [str(rows.line(row, ROWS_FIRST + place)) for place, row in enumerate(context["episodes"][ROWS_FIRST:])]  # type: ignore[attr-defined]
     data = context["data"] | ({"rest": pack(rest)} if rest else {})
     context = {**context, "data": Markup(embed(data)), "rows_first": ROWS_FIRST}
-    style = _style(tuple((name, *pair) for name, pair in context["tokens"].items()))
+    looks = style(context["tokens"])
     policy = (
-        f"default-src 'none'; script-src {_hash(script())}; style-src {_hash(style)}; img-src data:; "
+        f"default-src 'none'; script-src {content_hash(script())}; style-src {content_hash(looks)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    return templates().get_template("page.html").render(context, style=Markup(style), script=Markup(script()), policy=policy)
+    return templates().get_template("page.html").render(context, style=Markup(looks), script=Markup(script()), policy=policy)
 
 
 @lru_cache(maxsize=1)
@@ -89,6 +89,11 @@ def script() -> str:
     return f'"use strict";\n(() => {{\n{modules}\n}})();\n'
 
 
+def style(tokens: Mapping[str, tuple[str, str]]) -> str:
+    """Return the page's style sheet for colours by name: (light, dark)."""
+    return _style(tuple((name, *pair) for name, pair in tokens.items()))
+
+
 @lru_cache(maxsize=8)
 def _style(tokens: tuple[tuple[str, str, str], ...]) -> str:
     light = "".join(f"--{name}:{one};" for name, one, _ in tokens)
@@ -105,5 +110,6 @@ def _own(name: str) -> str:
     return files(__package__).joinpath(*name.split("/")).read_text("utf-8")
 
 
-def _hash(text: str) -> str:
+def content_hash(text: str) -> str:
+    """Return what a content security policy allows `text` by."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -6,7 +6,7 @@ damaged line is skipped and counted, and a row without a usable transcript says 
 
 from flappybird.runs.check import check, check_run
 from flappybird.runs.frame import to_frame
-from flappybird.runs.load import OpenRun, load_episode_at, load_run, load_runs, open_run
+from flappybird.runs.load import OpenRun, has_episodes, load_episode_at, load_run, load_runs, open_run
 from flappybird.runs.results import error_of, run_of_outputs
 from flappybird.runs.run import Row, Run, file_name
 
@@ -18,6 +18,7 @@ __all__ = [
     "check_run",
     "error_of",
     "file_name",
+    "has_episodes",
     "load_episode_at",
     "load_run",
     "load_runs",

@@ -232,13 +232,17 @@ class Index:
 
 
 Where = dict[str, Any]
-"""Column → the value that it must have, or a pair (least, most) of which either may be None."""
+"""Column → the value that it must have, a list of those that it may have, or a pair (least, most) of which either may be None."""
 
 
 def _condition(where: Where | None) -> tuple[str, list[Any]]:
     parts, values = [""], []
     for name, wanted in (where or {}).items():
         column = _column(name)
+        if isinstance(wanted, list):
+            parts.append(f"{column} in (select value from json_each(?))")
+            values.append(json.dumps(wanted))
+            continue
         pairs = zip((">=", "<="), wanted, strict=True) if isinstance(wanted, tuple) else [("is", wanted)]
         for sign, value in pairs:
             if not isinstance(wanted, tuple) or value is not None:

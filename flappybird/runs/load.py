@@ -169,11 +169,11 @@ def _below(path: Path) -> Iterator[Path]:
         level = folders[: MOST_FOLDERS - looked]
         looked += len(level)
         for folder in level:
-            if (folder / RESULTS).is_file() or (folder / TRACES).is_file() or _has_episodes(folder):
+            if (folder / RESULTS).is_file() or (folder / TRACES).is_file() or has_episodes(folder):
                 yield folder
 
 
-def _has_episodes(folder: Path) -> bool:
+def has_episodes(folder: Path) -> bool:
     """Whether a folder is one of episode files, by what the first of them begins with."""
     for file in episode_files(folder)[:1]:
         try:

@@ -355,7 +355,7 @@ def serve(
     if reply and (options.malformed or options.seed is not None):
         raise ConfigError("malformed and seed are options of the built-in policies, and --reply answers instead of them")
     with listen(host, port) as bound:
-        if not _is_loopback(host):
+        if not is_loopback(host):
             print(f"warning: {host} is not a loopback address: anyone who reaches it can use this server", file=sys.stderr)
         server = make_server(options, reply)
         url = f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/v1"
@@ -368,7 +368,8 @@ def serve(
             server.run(sockets=[bound])
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address `host`."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

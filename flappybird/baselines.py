@@ -26,9 +26,9 @@ from flappybird.players.policies import POLICIES
 from flappybird.runs import load_run
 from flappybird.system.jobs import check_jobs, spread
 from flappybird.system.table import table
-from flappybird.world.course import EVALUATION_SEEDS
 from flappybird.world.game import Outcome, Reason, check_ticks, tally
 from flappybird.world.levels import LEVELS, level
+from flappybird.world.seeds import EVALUATION_SEEDS
 
 CERTIFIED = 10_000
 """Seeds, from 0, that are asked for whether they can be flown at all."""

@@ -10,9 +10,10 @@ from flappybird.kernel import FEATURES as FEATURES
 from flappybird.kernel import GAME, PLAYING, TERMINATED, TRUNCATED, Bools, Floats, Ints, Seen, compiled
 from flappybird.system.install import missing
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import MAX_SEED, MAX_TICK, SEED_RANGES, Course, Physics, check_seed
+from flappybird.world.course import MAX_TICK, Course, Physics
 from flappybird.world.game import FlappyGame, Outcome, Reason, State, check_ticks, crash
 from flappybird.world.observation import Observation
+from flappybird.world.seeds import MAX_SEED, SEED_RANGES, check_seed
 
 try:
     import numpy as np
@@ -94,7 +95,7 @@ class FlappyBatch:
         Args:
             games: which, as a mask (N,) or as indices; None for all.
             seeds: their courses; None for the next of each, seed + N (after the last seed of its range, see
-                `course.SEED_RANGES`, comes its first).
+                `seeds.SEED_RANGES`, comes its first).
             states: where they begin; None for the beginning. As in `FlappyGame`, nothing asks whether a bird can live there.
 
         Raises:

@@ -24,7 +24,8 @@ from flappybird.errors import ConfigError
 from flappybird.messages import content, require_renderer
 from flappybird.protocol.observe import has_picture
 from flappybird.protocol.reply import Status, list_actions, read_reply
-from flappybird.protocol.rules import MAX_TURNS, first_kept
+from flappybird.protocol.rules import MAX_TURNS
+from flappybird.protocol.window import first_kept
 from flappybird.system.install import missing_api
 from flappybird.system.loopback import spare_loopback
 from flappybird.world.game import Reason

@@ -18,7 +18,7 @@ from flappybird.players.policies import make_policy, plan
 from flappybird.protocol.observe import SIZE, has_picture
 from flappybird.protocol.prompt import prompt_of
 from flappybird.protocol.reply import write_reply
-from flappybird.protocol.rules import first_kept
+from flappybird.protocol.window import first_kept
 from flappybird.runs import Run
 from flappybird.system.table import table
 from flappybird.system.tokens import TOKENIZER, tokenizer

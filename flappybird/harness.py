@@ -14,7 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from flappybird.errors import MissingPart
-from flappybird.protocol.rules import Rules, first_kept
+from flappybird.protocol.rules import Rules
+from flappybird.protocol.window import first_kept
 from flappybird.system.install import found_verifiers
 
 try:

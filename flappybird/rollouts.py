@@ -19,7 +19,7 @@ from flappybird.episodes import arguments, rewards
 from flappybird.episodes.episode import Episode, Player, Replay
 from flappybird.errors import ConfigError
 from flappybird.messages import content, require_renderer
-from flappybird.protocol.rules import first_kept
+from flappybird.protocol.window import first_kept
 from flappybird.server.chat import Reply, ReplyError
 from flappybird.world.game import FlappyGame, State
 from flappybird.world.solver import Survival

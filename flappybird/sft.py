@@ -25,7 +25,7 @@ from flappybird.demonstrations.tokens import counter
 from flappybird.errors import ConfigError
 from flappybird.system.files import replacing
 from flappybird.system.jobs import check_jobs
-from flappybird.world.course import TRAINING_SEEDS, VALIDATION_SEEDS
+from flappybird.world.seeds import TRAINING_SEEDS, VALIDATION_SEEDS
 
 __all__ = ["Demonstration", "Plan", "demonstrations", "problems", "rules_of", "save_numbers", "write"]
 

@@ -14,8 +14,8 @@ from flappybird.episodes.rollout import Rollout
 from flappybird.errors import ConfigError
 from flappybird.protocol.rules import Rules
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import MAX_SEED
 from flappybird.world.game import State
+from flappybird.world.seeds import MAX_SEED
 from render.frames import Track
 from render.moment import Moment
 

@@ -31,8 +31,8 @@ __main__
 RANK = {room: floor for floor, rooms in enumerate(FLOORS.strip().splitlines()) for room in rooms.split()}
 
 INSIDE = """
-world: units | config | levels course observation | game | solver | certify
-protocol: rules | prompt reply observe
+world: units seeds | config | levels course observation | game | solver | certify
+protocol: rules window | prompt reply observe
 episodes: rollout | episode | rewards arguments | verify
 players: sight | policies | games
 runs: run | saved lines | trace | folder results traces | check resume load frame training | entries | index | __init__

@@ -19,9 +19,10 @@ from flappybird.batch import FEATURES, FlappyBatch, Pay
 from flappybird.errors import ConfigError, GameOver
 from flappybird.players.policies import make_policy
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import EVALUATION_SEEDS, MAX_SEED, SEED_RANGES, Course
+from flappybird.world.course import Course
 from flappybird.world.game import FlappyGame, Reason
 from flappybird.world.levels import LEVELS, level
+from flappybird.world.seeds import EVALUATION_SEEDS, MAX_SEED, SEED_RANGES
 from tests.conftest import ROOT
 from tests.worlds import worlds
 

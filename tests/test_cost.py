@@ -8,7 +8,8 @@ from flappybird import cost
 from flappybird.episodes import arguments
 from flappybird.episodes.arguments import Settings
 from flappybird.errors import ConfigError
-from flappybird.protocol.rules import Rules, first_kept
+from flappybird.protocol.rules import Rules
+from flappybird.protocol.window import first_kept
 from flappybird.runs import load_run
 from flappybird.world.config import FlappyConfig
 from tests.conftest import play, run_command

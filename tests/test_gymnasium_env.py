@@ -19,9 +19,9 @@ from flappybird.errors import ConfigError, GameOver, MissingPart
 from flappybird.gymnasium_env import ENV_ID, FlappyBirdEnv, FlappyBirdVectorEnv
 from flappybird.players.games import play
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import EVALUATION_SEEDS, GYMNASIUM_SEEDS, SEED_RANGES
 from flappybird.world.game import State
 from flappybird.world.levels import LEVELS, level
+from flappybird.world.seeds import EVALUATION_SEEDS, GYMNASIUM_SEEDS, SEED_RANGES
 from tests.worlds import worlds
 
 PICTURES = find_spec("render.scene") is not None

@@ -14,8 +14,9 @@ from flappybird.errors import ConfigError, EpisodeError
 from flappybird.gymnasium_env import FlappyBirdEnv
 from flappybird.protocol.rules import Rules
 from flappybird.sft import Plan, demonstrations, problems, write
-from flappybird.world.course import TRAINING_SEEDS, VALIDATION_SEEDS, Course
+from flappybird.world.course import Course
 from flappybird.world.levels import level
+from flappybird.world.seeds import TRAINING_SEEDS, VALIDATION_SEEDS
 from flappybird.world.solver import Survival
 
 

@@ -18,7 +18,7 @@ from flappybird import runs, server
 from flappybird.episodes import rewards
 from flappybird.episodes.arguments import ARGUMENTS
 from flappybird.episodes.verify import verify
-from flappybird.world.course import TRAINING_SEEDS
+from flappybird.world.seeds import TRAINING_SEEDS
 from tests.conftest import run_command, serving
 
 vf = pytest.importorskip("verifiers.v1", reason="verifiers 0.3 or newer")

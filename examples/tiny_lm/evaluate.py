@@ -17,7 +17,7 @@ import numpy as np
 from tqdm import tqdm
 
 from flappybird.errors import FlappyError
-from flappybird.protocol.rules import NO_HISTORY
+from flappybird.protocol.window import NO_HISTORY
 from flappybird.runs import Run, check, load_run
 
 TICKS = 300

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from flappybird.episodes.arguments import Settings
 from flappybird.episodes.rewards import PIPE_REWARD, WEIGHTS, survived
 from flappybird.episodes.rollout import Rollout
-from flappybird.protocol.rules import NO_HISTORY
+from flappybird.protocol.window import NO_HISTORY
 from flappybird.rollouts import Played, play_many
 
 from . import model, tokens

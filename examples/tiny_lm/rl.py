@@ -19,8 +19,8 @@ from tokenizers import Tokenizer
 
 from flappybird.episodes.arguments import Settings, start
 from flappybird.episodes.rollout import Rollout
-from flappybird.world.course import TRAINING_SEEDS
 from flappybird.world.game import State
+from flappybird.world.seeds import TRAINING_SEEDS
 from flappybird.world.solver import Survival
 
 from . import model, play

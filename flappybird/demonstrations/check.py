@@ -13,7 +13,7 @@ from flappybird.protocol.reply import Reply, Status, read_reply
 from flappybird.protocol.rules import Rules
 from flappybird.system.files import parse_json
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import TRAINING_SEEDS, VALIDATION_SEEDS
+from flappybird.world.seeds import TRAINING_SEEDS, VALIDATION_SEEDS
 
 
 def problems(line: str | dict[str, Any]) -> list[str]:

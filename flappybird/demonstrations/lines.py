@@ -11,7 +11,7 @@ from flappybird.demonstrations.plan import Plan
 from flappybird.demonstrations.tokens import TOKENS_PER_LINE, counter
 from flappybird.errors import ConfigError
 from flappybird.protocol.prompt import prompt_of
-from flappybird.protocol.rules import first_kept
+from flappybird.protocol.window import first_kept
 from flappybird.world.levels import level
 
 Message = dict[str, Any]

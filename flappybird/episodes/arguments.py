@@ -19,8 +19,9 @@ from flappybird.protocol.prompt import prompt_of
 from flappybird.protocol.rules import Rules
 from flappybird.system.files import read_json
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import EVALUATION_SEEDS, TRAINING_SEEDS, Physics, check_seed
+from flappybird.world.course import Physics
 from flappybird.world.levels import level
+from flappybird.world.seeds import EVALUATION_SEEDS, TRAINING_SEEDS, check_seed
 from flappybird.world.solver import work
 
 MAX_EXAMPLES = 1_000_000

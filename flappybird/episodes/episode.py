@@ -23,8 +23,9 @@ from flappybird.protocol.reply import Reply, Status, read_reply
 from flappybird.protocol.rules import Rules
 from flappybird.system.files import read_json, write_text
 from flappybird.world.config import FlappyConfig, one_line
-from flappybird.world.course import MAX_SEED, Course
+from flappybird.world.course import Course
 from flappybird.world.game import Outcome, Reason, State, look, passed_by
+from flappybird.world.seeds import MAX_SEED
 
 FORMAT: Final = "flappybird-episode"
 VERSION: Final = 1

@@ -6,7 +6,7 @@
 
 One environment plays a `FlappyGame`, a vector of them a `FlappyBatch`; both give the same numbers, bit for bit. Rewards are
 the card's without the part for the format of replies. `reset(seed=s)` plays the course `s`; a reset without a seed draws
-one from `course.GYMNASIUM_SEEDS`, so evaluation seeds (those below 2**40) are only played when they are asked for. Pictures
+one from `seeds.GYMNASIUM_SEEDS`, so evaluation seeds (those below 2**40) are only played when they are asked for. Pictures
 are drawn by `render`, which is loaded when the first one is asked for, and many games need numba, which is loaded with them.
 """
 

@@ -24,8 +24,9 @@ from flappybird.gymnasium_env.arguments import (
 )
 from flappybird.gymnasium_env.pictures import FRAMES_PER_SECOND, Pictures
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import GYMNASIUM_SEEDS, Course, Physics, check_seed
+from flappybird.world.course import Course, Physics
 from flappybird.world.game import FlappyGame, Outcome, State, check_ticks
+from flappybird.world.seeds import GYMNASIUM_SEEDS, check_seed
 from flappybird.world.units import UNITS
 
 
@@ -79,7 +80,7 @@ class FlappyBirdEnv(gymnasium.Env[NDArray[Any], Any]):
         self._pictures: Pictures | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Begin a game: on the course `seed`, or on one drawn from `course.GYMNASIUM_SEEDS`.
+        """Begin a game: on the course `seed`, or on one drawn from `seeds.GYMNASIUM_SEEDS`.
 
         `options` may hold a `state`, a `game.State` to begin in instead of the beginning.
 

@@ -18,8 +18,8 @@ from flappybird.errors import ConfigError, show
 from flappybird.gymnasium_env.arguments import Observed, check_observed, check_options, make_config, number_space
 from flappybird.gymnasium_env.pictures import FRAMES_PER_SECOND
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import GYMNASIUM_SEEDS, SEED_RANGES, check_seed
 from flappybird.world.game import check_ticks
+from flappybird.world.seeds import GYMNASIUM_SEEDS, SEED_RANGES, check_seed
 
 STOCK = 4096
 """Seeds that a vector environment draws at once: one draw costs about as much as a thousand."""
@@ -28,7 +28,7 @@ STOCK = 4096
 class FlappyBirdVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int64], NDArray[Any]]):
     """Many games at once, on arrays. Arguments, actions, observations and rewards as in `FlappyBirdEnv`, numbers only.
 
-    A game that has ended begins anew in its next step, on a course drawn from `course.GYMNASIUM_SEEDS` (Gymnasium's
+    A game that has ended begins anew in its next step, on a course drawn from `seeds.GYMNASIUM_SEEDS` (Gymnasium's
     `AutoresetMode.NEXT_STEP`). `reset(seed=s)` begins on the courses s, s + 1, …; a list names a course for each game, or
     None for one that is drawn. `info` holds `seed`, `tick` and `score`, (N,) each. `max_episode_steps`, which
     `gymnasium.make_vec` hands on, is a limit like `max_turns`; the lower one counts.
@@ -113,7 +113,7 @@ class FlappyBirdVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int64], NDAr
         if first + self.num_envs > same.stop:
             raise ConfigError(
                 f"seed = {first}: {self.num_envs} games reach past {same.stop - 1}, the last seed of the same purpose "
-                f"(see course.SEED_RANGES)"
+                f"(see seeds.SEED_RANGES)"
             )
         return list(range(first, first + self.num_envs))
 

@@ -13,9 +13,6 @@ ObservationKind = Literal["card", "signed", "ascii", "image", "text+image"]
 MAX_TURNS = 300
 """The limit on ticks where none is given: the card's."""
 
-NO_HISTORY = -1
-"""As `history_turns`: a model sees no turn but the present one."""
-
 MAX_PLAN = 100
 """The most ticks that one reply can plan."""
 
@@ -72,17 +69,3 @@ class Rules(Strict):
     def waited(self, seconds: float) -> int:
         """Return how many ticks pass while a reply takes `seconds`."""
         return int(seconds * self.realtime)
-
-
-def first_kept(turns: int, history_turns: int) -> int:
-    """Return the first turn that a model still sees when `turns` are over: a block window over the last of them.
-
-    The window grows from k = `history_turns` to 2k - 1 turns and is then cut back to k. So between two cuts a conversation
-    only grows at its end: what a provider has cached of it stays valid, and a trainer makes one sample of it.
-
-    >>> [first_kept(turns, 3) for turns in range(10)]
-    [0, 0, 0, 0, 0, 0, 3, 3, 3, 6]
-    """
-    if history_turns == NO_HISTORY:
-        return turns
-    return max(turns // history_turns - 1, 0) * history_turns if history_turns else 0

@@ -38,7 +38,7 @@ from flappybird.runs.saved import (
 )
 from flappybird.system.files import parse_json, read_bytes
 from flappybird.world.config import FlappyConfig, one_line
-from flappybird.world.course import TRAINING_SEEDS
+from flappybird.world.seeds import TRAINING_SEEDS
 
 FILE = "results.jsonl"
 

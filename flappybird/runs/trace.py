@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from flappybird.episodes.episode import Episode
 from flappybird.episodes.verify import CUT_SHORT
-from flappybird.protocol.rules import first_kept
+from flappybird.protocol.window import first_kept
 from flappybird.runs.run import Contradiction
 from flappybird.runs.saved import Count, Message, Number, Object, Saved, Versions, Words
 

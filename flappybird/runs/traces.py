@@ -29,7 +29,7 @@ from flappybird.runs.saved import (
 from flappybird.runs.trace import Config, Fault, Line, Task, Trace, odd_nodes, parent
 from flappybird.system.files import parse_json, read_bytes
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import TRAINING_SEEDS
+from flappybird.world.seeds import TRAINING_SEEDS
 
 FILE = "traces.jsonl"
 

@@ -24,9 +24,9 @@ from flappybird.protocol.prompt import system_prompt
 from flappybird.protocol.reply import Status, read_reply
 from flappybird.runs import check, load_run
 from flappybird.sft import Plan, demonstrations
-from flappybird.world.course import TRAINING_SEEDS, VALIDATION_SEEDS
 from flappybird.world.game import Reason
 from flappybird.world.levels import level
+from flappybird.world.seeds import TRAINING_SEEDS, VALIDATION_SEEDS
 from tests.conftest import ROOT
 
 ENVIRONMENT = {**os.environ, "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}

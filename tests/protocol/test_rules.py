@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flappybird.errors import ConfigError
-from flappybird.protocol.rules import Rules, first_kept
+from flappybird.protocol.rules import Rules
+from flappybird.protocol.window import first_kept
 
 
 def test_the_defaults_are_the_cards_and_are_not_written_down():

@@ -11,16 +11,8 @@ from flappybird.episodes.arguments import Settings
 from flappybird.errors import ConfigError
 from flappybird.sft import Plan
 from flappybird.world.config import FlappyConfig
-from flappybird.world.course import (
-    EVALUATION_SEEDS,
-    GYMNASIUM_SEEDS,
-    MAX_SEED,
-    SEED_RANGES,
-    TRAINING_SEEDS,
-    VALIDATION_SEEDS,
-    Course,
-    gap_height,
-)
+from flappybird.world.course import Course, gap_height
+from flappybird.world.seeds import EVALUATION_SEEDS, GYMNASIUM_SEEDS, MAX_SEED, SEED_RANGES, TRAINING_SEEDS, VALIDATION_SEEDS
 from tests.worlds import worlds
 
 seeds = st.integers(0, 2**53 - 1)

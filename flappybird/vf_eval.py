@@ -97,7 +97,7 @@ def reported(settings: Settings, asked: dict[str, Any], plain: Callable[[Any], A
         yield
     finally:
         # Whatever ends the run, Ctrl-C included: what was finished is reported.
-        watch.report(_results(asked) or Path("run"), settings.report)
+        watch.report(_results(asked) or Path("run"), settings.report, bool(asked.get("save_results")))
 
 
 def _results(asked: dict[str, Any]) -> Path | None:
@@ -127,7 +127,7 @@ class _Watch:
 
         return both
 
-    def report(self, run: Path, folder: bool | str | None) -> None:
+    def report(self, run: Path, folder: bool | str | None, kept: bool) -> None:
         """Write the report and say where it is. A report that fails costs the run nothing but one line."""
         if not self.outputs:
             return
@@ -138,7 +138,7 @@ class _Watch:
             about = json.loads(json.dumps(self.metadata, default=self.plain))
             read = run_of_outputs(rows, about, run)
             path = write_report([read], (Path(folder) if isinstance(folder, str) else FOLDER) / report_name(read))
-            line = f"report: {path}"
+            line = f"report: {path}" + (" (all runs, live: flappybird view)" if kept else "")
         except OSError as error:
             line = f"flappybird: no report: {error.filename or FOLDER}: {error.strerror or error}"
         except Exception as error:

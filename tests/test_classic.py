@@ -27,10 +27,10 @@ from flappybird.protocol.prompt import system_prompt  # noqa: E402
 from flappybird.protocol.rules import Rules  # noqa: E402
 from flappybird.runs import check, run_of_outputs  # noqa: E402
 from flappybird.world.config import FlappyConfig  # noqa: E402
-from flappybird.world.course import TRAINING_SEEDS  # noqa: E402
 from flappybird.world.game import FlappyGame, Reason  # noqa: E402
 from flappybird.world.levels import level  # noqa: E402
 from flappybird.world.observation import read_observation  # noqa: E402
+from flappybird.world.seeds import TRAINING_SEEDS  # noqa: E402
 from tests.conftest import play, scripted, serving, turn_of  # noqa: E402
 
 TAP = "<THINK>up</THINK><ACTIONS>[TAP]</ACTIONS>"

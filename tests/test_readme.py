@@ -29,6 +29,7 @@ RUN_BY = {
     "uv run vf-eval flappybird -m my-model": "test_vf_eval.test_any_openai_compatible_server_will_do",
     "uv run flappybird serve": "test_server.test_the_command_prints_its_port_and_stops_on_a_signal",
     "uv run vf-eval flappybird -m planner": "test_readme.test_a_run_is_taken_apart_and_filmed_as_readme_says",
+    "uv run flappybird view": "view.test_view.test_the_command_says_where_and_stops_on_ctrl_c",
     "uv run flappybird": "test_readme.test_a_run_is_taken_apart_and_filmed_as_readme_says",
     "uv run python -m": "test_readme.test_a_run_is_taken_apart_and_filmed_as_readme_says",
     "uv run --extra examples python -m examples.tiny_lm": "examples.test_tiny_lm.test_from_nothing_to_a_curve_in_a_minute",
@@ -66,7 +67,7 @@ def test_the_demo_does_what_readme_shows(tmp_path):
     assert "3 of 3 verified" in again.stdout
 
 
-OWN = ("demo", "serve")
+OWN = ("demo", "serve", "view")
 """Commands of ours that other tests run."""
 
 
@@ -83,11 +84,12 @@ def test_a_run_is_taken_apart_and_filmed_as_readme_says(policy_server, tmp_path)
     done = run_command(*readme.command("uv run vf-eval flappybird -m planner"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     last = done.stdout.splitlines()[-1]
-    assert re.fullmatch(r"report: environments/flappybird/reports/flappybird-[\d.]+--planner--n5-r1--\w{8}\.html", last)
-    assert (tmp_path / last.removeprefix("report: ")).stat().st_size > 50_000
+    name = r"report: environments/flappybird/reports/flappybird-[\d.]+--planner--n5-r1--\w{8}\.html"
+    assert re.fullmatch(rf"{name} \(all runs, live: flappybird view\)", last)
+    assert (tmp_path / last.split()[1]).stat().st_size > 50_000
 
     for command, words in taken_apart():
-        done = run_command(*_expanded(words, tmp_path), cwd=tmp_path)
+        done = run_command(*_expanded(words, tmp_path), cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))
         assert (done.returncode, done.stderr) == (0, ""), command
         assert done.stdout, command
         if words[1] == "verify":

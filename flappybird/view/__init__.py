@@ -6,7 +6,6 @@ opened with the report's own page. Nothing is written but the index, see `runs.i
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -37,7 +36,6 @@ def view(folder: Path | None = None, host: str = "127.0.0.1", port: int = DEFAUL
         shown = View(folders, host, bound.getsockname()[1])
         if not is_loopback(host):
             print(f"warning: {host} is not a loopback address: whoever knows this address sees these runs", file=sys.stderr)
-        where = ", ".join(map(str, folders))
-        greeting = f"runs below {os.path.relpath(where) if len(folders) == 1 else where} on {shown.url} (Ctrl-C stops)"
+        greeting = f"runs below {', '.join(map(str, folders))} on {shown.url} (Ctrl-C stops)"
         with held() as came, shown.watched():
             shown.serve(bound, greeting, came)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hmac
 import json
+import math
 import secrets
 import socket
 import threading
@@ -83,6 +84,8 @@ class View:
     def __init__(self, folders: Sequence[Path], host: str = "127.0.0.1", port: int = 0, index: Index | None = None) -> None:
         self.folders, self.index = [folder.resolve() for folder in folders], index or Index()
         self.token = None if is_loopback(host) else secrets.token_urlsafe(16)
+        self.anywhere = host in ("0.0.0.0", "::", "")
+        """Whether it listens on every address, so that any name may stand in Host."""
         shown = f"[{host}]" if ":" in host else host
         self.hosts = {f"{name}:{port}" for name in (shown, "localhost", "127.0.0.1", "[::1]")}
         self.url = f"http://{shown}:{port}/" + (f"?token={self.token}" if self.token else "")
@@ -134,19 +137,21 @@ class View:
     def listed(self) -> list[Listed]:
         """Return all runs, the newest first."""
         found = []
-        for folder in self.folders:
+        for number, folder in enumerate(self.folders):
             for path in find(folder):
-                run = listed(path, folder, self.index)
+                run = listed(path, folder, self.index, number)
                 problem = self.problems.get(path)
                 found.append(replace(run, state="broken", problem=problem) if problem and not run.rows else run)
         return sorted(found, key=lambda run: -run.changed)
 
-    def _path(self, name: str) -> tuple[Path, Path]:
-        for folder in self.folders:
-            path = within(name, folder)
+    def _path(self, key: str) -> tuple[Path, int]:
+        """Return the run that `key` names, and the number of its folder."""
+        number, _, name = key.partition("/")
+        if (place := _whole(number)) is not None and place < len(self.folders):
+            path = within(name, self.folders[place])
             if path.exists():
-                return path, folder
-        raise HTTPException(404, f"{show(name, 200)}: there is no such run any more")
+                return path, place
+        raise HTTPException(404, f"{show(key, 200)}: there is no such run, or it has gone")
 
     # --- pages ---
 
@@ -163,8 +168,8 @@ class View:
 
     def _run(self, request: Request) -> Response:
         asked = request.query_params
-        path, folder = self._path(asked.get("path", ""))
-        run = listed(path, folder, self.index)
+        path, number = self._path(asked.get("path", ""))
+        run = listed(path, self.folders[number], self.index, number)
         where, filters = _where(asked)
         if text := asked.get("text", ""):
             where["offset"] = offsets(path, text)
@@ -262,7 +267,7 @@ class _Guarded:
         request = Request(scope, receive)
         answer: Response | None = None
         host, site = request.headers.get("host", ""), request.headers.get("sec-fetch-site", "none")
-        if self.view.token is None and host.lower() not in self.view.hosts:
+        if host.lower() not in self.view.hosts and not (self.view.token and self.view.anywhere):
             answer = PlainTextResponse(f"Host {show(host, 100)}: this server is {self.view.url}", 421)
         elif site not in ("none", "same-origin") and request.headers.get("sec-fetch-mode") != "navigate":
             answer = PlainTextResponse("a page of another site may not read these runs", 403)
@@ -350,9 +355,12 @@ def _whole(text: str | None) -> int | None:
 
 def _number(text: str | None, name: str) -> float | None:
     try:
-        return float(text) if text else None
+        value = float(text) if text else None
     except ValueError:
-        raise ConfigError(f"{name} = {show(text)}: must be a number") from None
+        value = math.nan
+    if value is not None and not math.isfinite(value):
+        raise ConfigError(f"{name} = {show(text)}: must be a number")
+    return value
 
 
 def offsets(path: Path, text: str) -> list[int]:

@@ -10,7 +10,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any, Literal
 
-from flappybird.errors import EpisodeError, FlappyError
+from flappybird.errors import EpisodeError, FlappyError, show
 from flappybird.runs import Run, has_episodes, open_run
 from flappybird.runs.entries import file_of
 from flappybird.runs.folder import episode_files
@@ -31,7 +31,9 @@ class Listed:
     """A run as the list shows it."""
 
     name: str
-    """Its path below the folder, which also names it in addresses."""
+    """Its path below the folder."""
+    key: str
+    """What names it in addresses: its folder's number, and its name."""
     path: Path
     state: State
     changed: float
@@ -66,22 +68,27 @@ def find(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def listed(path: Path, folder: Path, index: Index) -> Listed:
-    """Return what the list says of the run at `path`, by what is indexed of it."""
+def listed(path: Path, folder: Path, index: Index, number: int = 0) -> Listed:
+    """Return what the list says of the run at `path` below `folder`, the `number`-th, by what is indexed of it."""
     name = str(path.relative_to(folder)) if path != folder else "."
+    key = f"{number}/{name}"
     try:
         changed = _changed(path)
         head = open_run(path).head
         numbers = index.numbers(path)
     except (FlappyError, OSError, ValueError) as error:
-        return Listed(name, path, "broken", 0.0, problem=str(error))
+        return Listed(name, key, path, "broken", 0.0, problem=str(error))
     count, scores = numbers["n"], numbers["scores"]
     mean = numbers["total"] / scores if scores else None
     spread = max(numbers["squares"] / scores - mean * mean, 0.0) if mean is not None else 0.0
     half = 1.96 * sqrt(spread / (scores - 1)) if scores > 1 else None
+    if count and not numbers["replayed"] and not numbers["errors"]:
+        problem = f"none of {count} rows has an episode: of another environment, or damaged"
+        return Listed(name, key, path, "broken", changed, head.model, rows=count, problem=problem)
     state = _state(path, head, count, changed)
     return Listed(
         name,
+        key,
         path,
         state,
         changed,
@@ -116,16 +123,19 @@ def _left(path: Path, count: int, asked: int | None, changed: float) -> float | 
     file = file_of(path)
     if file is None or not count or asked is None:
         return None
-    begun = min(file.parent.stat().st_ctime, *(entry.stat().st_mtime for entry in file.parent.iterdir()))
-    return max(changed - begun, 0.0) / count * (asked - count)
+    begun = min(entry.stat().st_mtime for entry in file.parent.iterdir())
+    return max(changed - begun, 0.0) / count * (asked - count) or None
 
 
 def within(name: str, folder: Path) -> Path:
     """Return the run that an address names. Raises EpisodeError where it is not below `folder`."""
-    path = Path(os.path.realpath(folder / name))
+    try:
+        path = Path(os.path.realpath(folder / name))
+    except ValueError:
+        raise EpisodeError(f"{show(name, 200)}: no path") from None
     root = Path(os.path.realpath(folder))
     if path != root and root not in path.parents:
-        raise EpisodeError(f"{name}: not below {folder}")
+        raise EpisodeError(f"{show(name, 200)}: not below {folder}")
     return path
 
 

@@ -36,12 +36,13 @@ from flappybird.report.data import ENDS, explain, gather
 from flappybird.report.overview import end_name
 from flappybird.report.page import build, content_hash, style
 from flappybird.report.palette import TOKENS
+from flappybird.report.progress import progress_data, progress_page
 from flappybird.runs import load_run, open_run
 from flappybird.runs.entries import file_of
 from flappybird.runs.folder import episode_files
 from flappybird.runs.index import Index, Where
 from flappybird.server import is_loopback
-from flappybird.view.listing import Listed, duration, find, listed, progress, within
+from flappybird.view.listing import Listed, duration, find, listed, progress, trainings, within
 
 PAGE = 100
 """Rows of a page of the table."""
@@ -98,6 +99,7 @@ class View:
             Route("/rows", self.run),
             Route("/episode", self.episode),
             Route("/report", self.report),
+            Route("/training", self.training),
         ]
         handlers: Any = {HTTPException: _not_there, FlappyError: _failed, OSError: _failed}
         self.app: ASGIApp = _Guarded(Starlette(routes=routes, exception_handlers=handlers), self)
@@ -159,8 +161,9 @@ class View:
         """The list of runs."""
         wanted = request.query_params.get("q", "")
         found = await run_in_threadpool(self.listed)
+        trained = await run_in_threadpool(trainings, found, self.folders)
         fit = [run for run in found if all(word in run.found_by for word in wanted.lower().split())]
-        return _page("runs.html", runs=fit, total=len(found), q=wanted, folders=self.folders, live=True)
+        return _page("runs.html", runs=fit, total=len(found), q=wanted, folders=self.folders, trained=trained, live=True)
 
     async def run(self, request: Request) -> Response:
         """One run, or only what changes of its page."""
@@ -224,6 +227,11 @@ class View:
             return build(gather([replace(opened.head, rows=[row], asked=1)]), path)
 
         return HTMLResponse(await run_in_threadpool(made))
+
+    async def training(self, request: Request) -> Response:
+        """A training run by step, as the report shows it."""
+        path, _ = self._path(request.query_params.get("path", ""))
+        return HTMLResponse(await run_in_threadpool(lambda: progress_page(progress_data(path))))
 
     async def report(self, request: Request) -> Response:
         """The report of one run, or of several side by side."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
@@ -16,6 +16,7 @@ from flappybird.runs.entries import file_of
 from flappybird.runs.folder import episode_files
 from flappybird.runs.index import Index
 from flappybird.runs.resume import LOCK
+from flappybird.runs.training import is_training
 
 State = Literal["running", "complete", "resumable", "stopped", "broken"]
 
@@ -66,6 +67,21 @@ def find(folder: Path) -> Iterator[Path]:
         below[:] = sorted(name for name in below if not name.startswith(".")) if len(path.parts) < deepest else []
         if file_of(path) is not None or has_episodes(path):
             yield path
+
+
+def trainings(runs: Iterable[Listed], folders: Sequence[Path]) -> dict[str, str]:
+    """Return the trainers' output folders that `runs` are steps of: what names them in addresses, and their paths for people."""
+    found = {}
+    for run in runs:
+        root = folders[int(run.key.partition("/")[0])]
+        for parent in run.path.parents:
+            if parent != root and root not in parent.parents:
+                break
+            if is_training(parent):
+                name = str(parent.relative_to(root)) if parent != root else "."
+                found[f"{run.key.partition('/')[0]}/{name}"] = parent.name if parent == root else name
+                break
+    return found
 
 
 def listed(path: Path, folder: Path, index: Index, number: int = 0) -> Listed:

@@ -147,6 +147,22 @@ def test_an_episode_and_a_comparison_are_the_reports_own_pages(shown):
     assert "2 runs compared" in both
 
 
+def test_a_trainers_folder_leads_to_its_page_by_step(tmp_path):
+    pytest.importorskip("verifiers.v1", reason="verifiers 0.3 or newer")
+    from flappybird.runs.training import is_training
+
+    for step in (0, 10):
+        where = tmp_path / "runs" / "grpo" / "rollouts" / f"step_{step}" / "eval" / "all"
+        where.mkdir(parents=True)
+        (where / "traces.jsonl").write_text("{}\n")
+    assert is_training(tmp_path / "runs" / "grpo")
+    with showing(tmp_path / "runs", tmp_path) as (_, url):
+        assert 'href="/training?path=0/grpo"' in ask(url).text
+        answer = ask(url, "/training?path=0/grpo")
+    assert answer.status_code == 400  # nobody has flown yet
+    assert "Traceback" not in answer.text
+
+
 def test_only_pages_of_its_own_are_answered(shown):
     _, url = shown
     assert ask(url, headers={"host": "evil.example"}).status_code == 421

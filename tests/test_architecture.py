@@ -23,6 +23,7 @@ render messages baselines cost demonstrations server
 videos gymnasium_env report sft
 vf_eval view
 classic taskset harness demo rollouts
+cli_runs
 cli
 __main__
 """
@@ -39,7 +40,7 @@ runs: run | saved lines | trace | folder results traces | check resume load fram
 system: signals install loopback memory network table | files command jobs tokens
 server: chat | answers | __init__
 demonstrations: plan tokens | thoughts | games | lines check arrays | many
-view: listing | app | __init__
+view: listing guard | app | __init__
 gymnasium_env: arguments pictures | single vector | __init__
 """
 """The floors within a wing."""

@@ -135,7 +135,10 @@ def test_F06_output_that_nobody_reads_is_no_error(tmp_path):
 
 
 def test_ctrl_c_leaves_no_traceback(tmp_path):
-    code = "import flappybird.cli as c, time; c._verify = lambda a: time.sleep(30); import sys; sys.exit(c.main(['verify', 'x']))"
+    code = (
+        "import sys, time; from flappybird import cli, cli_runs; cli_runs._verify = lambda args: time.sleep(30);"
+        "sys.exit(cli.main(['verify', 'x']))"
+    )
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as process:
         import time
 

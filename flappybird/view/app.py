@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hmac
 import json
 import math
 import secrets
@@ -25,9 +24,9 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from flappybird.errors import ConfigError, EpisodeError, FlappyError, show
 from flappybird.report import html
@@ -42,6 +41,7 @@ from flappybird.runs.entries import file_of
 from flappybird.runs.folder import episode_files
 from flappybird.runs.index import Index, Where
 from flappybird.server import is_loopback
+from flappybird.view.guard import Guarded
 from flappybird.view.listing import Listed, duration, find, listed, progress, trainings, within
 
 PAGE = 100
@@ -68,8 +68,6 @@ SHOWN = {
     "verified": "Verified",
 }
 """Columns of the table."""
-
-COOKIE = "flappybird-view"
 
 
 class View:
@@ -102,7 +100,7 @@ class View:
             Route("/training", self.training),
         ]
         handlers: Any = {HTTPException: _not_there, FlappyError: _failed, OSError: _failed}
-        self.app: ASGIApp = _Guarded(Starlette(routes=routes, exception_handlers=handlers), self)
+        self.app: ASGIApp = Guarded(Starlette(routes=routes, exception_handlers=handlers), self)
 
     # --- reading ---
 
@@ -263,32 +261,6 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         self.should_exit |= bool(self.came)
         print(self.greeting, flush=True)
-
-
-class _Guarded:
-    """Lets through what comes from a page of ours: the right Host, nothing that another site sent for, and the token."""
-
-    def __init__(self, app: ASGIApp, view: View) -> None:
-        self.app, self.view = app, view
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        answer: Response | None = None
-        host, site = request.headers.get("host", ""), request.headers.get("sec-fetch-site", "none")
-        if host.lower() not in self.view.hosts and not (self.view.token and self.view.anywhere):
-            answer = PlainTextResponse(f"Host {show(host, 100)}: this server is {self.view.url}", 421)
-        elif site not in ("none", "same-origin") and request.headers.get("sec-fetch-mode") != "navigate":
-            answer = PlainTextResponse("a page of another site may not read these runs", 403)
-        elif request.method not in ("GET", "HEAD"):
-            answer = PlainTextResponse(f"{request.method}: nothing can be changed here", 405)
-        elif self.view.token is not None:
-            given = request.query_params.get("token") or request.cookies.get(COOKIE) or ""
-            if not hmac.compare_digest(given.encode(), self.view.token.encode()):
-                answer = PlainTextResponse("the address of these runs has a token; open the one that was printed", 403)
-            elif "token" in request.query_params:
-                answer = RedirectResponse(request.url.remove_query_params("token"))
-                answer.set_cookie(COOKIE, self.view.token, httponly=True, samesite="strict")
-        await (answer or self.app)(scope, receive, send)
 
 
 # --- what pages are made of -------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
 import json
+import tomllib
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from flappybird.world.course import Course
 from flappybird.world.levels import level
 from flappybird.world.seeds import TRAINING_SEEDS, VALIDATION_SEEDS
 from flappybird.world.solver import Survival
+from tests import readme
+from tests.conftest import ROOT
 
 
 def _lines(path):
@@ -55,6 +58,12 @@ def test_every_line_verifies(tmp_path_factory, plan):
     for path in folder.iterdir():
         for line in path.read_text(encoding="utf-8").splitlines():
             assert problems(line) == []
+
+
+def test_the_recipe_of_the_docs_fits_what_the_trainer_takes():
+    words = readme.command("uv run flappybird sft -n 20")
+    told = tomllib.loads((ROOT / "configs" / "sft.toml").read_text(encoding="utf-8"))
+    assert int(words[words.index("--max-tokens") + 1]) <= told["data"]["seq_len"]
 
 
 def test_prompts_are_word_for_word_those_of_the_environment(tmp_path):

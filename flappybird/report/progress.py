@@ -296,7 +296,11 @@ def verdict(data: Progress) -> str:
         f"{number(other.means['pipes_passed'].mean, 'pipes_passed')}"
     )
     where = {"eval": "on evaluation seeds", "train": "on training seeds"}[kind]
-    peak = f" The best was {_words(most, 'reward')} at {best.step.name}." if best is not last else ""
+    peak = (
+        f" The best was {_words(most, 'reward')} at {best.step.name}."
+        if most.means["reward"].mean > other.means["reward"].mean + 1e-9
+        else ""
+    )
     return f"{said}, {where}.{peak}"
 
 

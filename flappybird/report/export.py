@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import textwrap
 import warnings
 from collections.abc import Callable, Sequence
@@ -138,6 +139,8 @@ def _figure(chart: Chart, folder: Path, overview: Overview) -> list[Path]:
 def _fonts() -> list[str]:
     from matplotlib import font_manager
 
+    # It says for each font whose weights have other names that it takes another weight.
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     known = set(font_manager.get_font_names())
     return [name for name in FONTS if name in known]
 

@@ -42,7 +42,7 @@ from flappybird.runs.folder import episode_files
 from flappybird.runs.index import Index, Where
 from flappybird.server import is_loopback
 from flappybird.view.guard import Guarded
-from flappybird.view.listing import Listed, duration, find, listed, progress, trainings, within
+from flappybird.view.listing import Listed, Stamp, duration, find, listed, progress, stamp, trainings, within
 
 PAGE = 100
 """Rows of a page of the table."""
@@ -90,6 +90,10 @@ class View:
         self.url = f"http://{shown}:{port}/" + (f"?token={self.token}" if self.token else "")
         self.problems: dict[Path, str] = {}
         """Of each run that cannot be indexed, why."""
+        self._read: dict[Path, Stamp] = {}
+        """As what each run was indexed last."""
+        self._listed: dict[Path, tuple[Stamp, Listed]] = {}
+        """Runs that are over, as the list shows them."""
         self._stop = threading.Event()
         routes = [
             Route("/", self.runs),
@@ -126,23 +130,37 @@ class View:
 
     def read(self, path: Path) -> None:
         """Index what is new of a run."""
+        now = stamp(path)
+        if now is not None and self._read.get(path) == now:
+            return
         try:
             for _ in self.index.update(path, explain=explain):
                 if self._stop.is_set():
                     return
             self.problems.pop(path, None)
+            if now is not None:
+                self._read[path] = now
         except (FlappyError, OSError) as error:
             self.problems[path] = str(error)
 
     def listed(self) -> list[Listed]:
         """Return all runs, the newest first."""
-        found = []
-        for number, folder in enumerate(self.folders):
-            for path in find(folder):
-                run = listed(path, folder, self.index, number)
-                problem = self.problems.get(path)
-                found.append(replace(run, state="broken", problem=problem) if problem and not run.rows else run)
+        found = [self._of(path, folder, number) for number, folder in enumerate(self.folders) for path in find(folder)]
         return sorted(found, key=lambda run: -run.changed)
+
+    def _of(self, path: Path, folder: Path, number: int) -> Listed:
+        now = stamp(path)
+        settled = now is not None and self._read.get(path) == now
+        before = self._listed.get(path)
+        if settled and before and before[0] == now:
+            return before[1]
+        run = listed(path, folder, self.index, number)
+        problem = self.problems.get(path)
+        if problem and not run.rows:
+            return replace(run, state="broken", problem=problem)
+        if now is not None and settled and run.state != "running":
+            self._listed[path] = now, run
+        return run
 
     def _path(self, key: str) -> tuple[Path, int]:
         """Return the run that `key` names, and the number of its folder."""

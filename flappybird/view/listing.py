@@ -27,6 +27,20 @@ DEEPEST = 10
 """How many folders down runs are looked for."""
 
 
+Stamp = tuple[int, int, bool]
+"""By what a file that changed is known: time in nanoseconds, size, and whether somebody plays for it."""
+
+
+def stamp(path: Path) -> Stamp | None:
+    """Return the stamp of the file of a run; None for a folder of episodes, and where it has gone."""
+    file = file_of(path)
+    try:
+        status = file.stat() if file else None
+    except OSError:
+        return None
+    return (status.st_mtime_ns, status.st_size, (path / LOCK).exists()) if status else None
+
+
 @dataclass(frozen=True)
 class Listed:
     """A run as the list shows it."""

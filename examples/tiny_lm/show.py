@@ -71,7 +71,7 @@ def curve(folder: Path, flights: Sequence[Flight], level: str) -> Path:
 
     figure = Figure(figsize=(7, 4), dpi=110, layout="constrained")
     axis: Any = figure.subplots()
-    for place in sorted(folder.glob("seed*")):
+    for place in sorted(folder.glob("seed[0-9]")):
         style = "-" if place.name == "seed0" else "--"
         begins = model.load(place / "start.npz")[2]
         for stage, offset in (("sft", 0.0), ("rl", begins["spent"])):

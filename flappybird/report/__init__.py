@@ -124,7 +124,8 @@ def _rows(select: str | None, runs: Sequence[Run]) -> frozenset[int]:
 
 def _progress(paths: list[str], output: Path | None, form: Literal["html", "text", "json"]) -> int:
     """Report a training run."""
-    from flappybird.report.progress import progress_data, progress_page, progress_text
+    from flappybird.report.progress import progress_data
+    from flappybird.report.progress_page import progress_page, progress_text
 
     data = progress_data(paths)
     if form == "text":

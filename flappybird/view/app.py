@@ -35,7 +35,8 @@ from flappybird.report.data import ENDS, explain, gather
 from flappybird.report.overview import end_name
 from flappybird.report.page import build, content_hash, style
 from flappybird.report.palette import TOKENS
-from flappybird.report.progress import progress_data, progress_page
+from flappybird.report.progress import progress_data
+from flappybird.report.progress_page import progress_page
 from flappybird.runs import load_run, open_run
 from flappybird.runs.entries import file_of
 from flappybird.runs.folder import episode_files

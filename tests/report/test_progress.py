@@ -10,7 +10,8 @@ import pytest
 
 from flappybird.cli import main
 from flappybird.episodes.episode import save
-from flappybird.report.progress import Progress, progress_charts, progress_data, progress_page
+from flappybird.report.progress import Progress, progress_data
+from flappybird.report.progress_page import progress_charts, progress_page
 from flappybird.runs import load_run
 from tests.browser import Browser, needs_a_browser
 from tests.report.test_browser import open_page

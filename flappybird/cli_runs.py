@@ -12,6 +12,9 @@ from flappybird.errors import ConfigError, printable
 if TYPE_CHECKING:
     from flappybird.runs import Run
 
+VIEW_PORT = 8780
+"""The port of `flappybird view`."""
+
 
 def add_jobs(command: Any) -> None:
     """Add the options of `system.jobs.spread`."""
@@ -121,7 +124,7 @@ def add_view(commands: Any) -> None:
         "folder", nargs="?", type=Path, metavar="FOLDER", help="default: where vf-eval saves, and outputs/, or the present folder"
     )
     view.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1; elsewhere the address gets a random token")
-    view.add_argument("--port", type=int, default=8780, help="0 lets the system choose (default: 8780)")
+    view.add_argument("--port", type=int, default=VIEW_PORT, help=f"0 lets the system choose (default: {VIEW_PORT})")
     view.set_defaults(command=_view)
 
 

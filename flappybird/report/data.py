@@ -173,7 +173,7 @@ def _record(row: Row, baselines: dict[Task, dict[str, Played]], clips: dict[int,
     return Record(
         row,
         end=Reason.ERROR.value if broke else episode.outcome.reason.value,
-        scores=_scores(row, episode),
+        scores=scores_of(row, episode),
         differences=check(row, played),
         played=played,
         analysis=analysis,
@@ -193,7 +193,8 @@ def explain(row: Row, flown: Replay) -> str:
     return cause.name if cause else ""
 
 
-def _scores(row: Row, episode: Episode) -> dict[str, float]:
+def scores_of(row: Row, episode: Episode) -> dict[str, float]:
+    """Return the scores of an episode by name, as far as they are known."""
     ending, turns = episode.outcome, episode.turns
     scores = {
         "reward": ending.reward,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from importlib.resources import files
@@ -67,19 +67,25 @@ def render(context: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=1)
 def templates() -> Environment:
-    """Return the environment of the page's templates: all strings are escaped, and a name that is not there is an error."""
-    environment = Environment(
-        loader=FunctionLoader(lambda name: _own(f"templates/{name}")),
+    """Return the environment of the page's templates."""
+    made = environment(lambda name: _own(f"templates/{name}"))
+    made.globals["look"] = look
+    return made
+
+
+def environment(load: Callable[[str], str]) -> Environment:
+    """Return an environment of templates that `load` reads: all strings are escaped, and a name that is not there is an error."""
+    made = Environment(
+        loader=FunctionLoader(load),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=html.clean,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["look"] = look
     for function in (html.number, html.span, html.percent, html.count, html.ordinal, html.moment, html.as_json, html.minus):
-        environment.filters[function.__name__] = function
-    return environment
+        made.filters[function.__name__] = function
+    return made
 
 
 @lru_cache(maxsize=1)

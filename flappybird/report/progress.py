@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from flappybird.analysis import analyse
-from flappybird.episodes import rewards
 from flappybird.episodes.episode import Episode, replay
-from flappybird.errors import EpisodeError, TooMuchWork
-from flappybird.report.causes import cause_of
+from flappybird.errors import EpisodeError
+from flappybird.report.data import explain, scores_of
 from flappybird.report.html import count
+from flappybird.report.payload import evenly
 from flappybird.report.reference import Task
 from flappybird.report.summary import Interval, interval_of
 from flappybird.runs import Row, Run, open_run
@@ -185,7 +184,7 @@ def _played(path: Path, name: str, first: dict[Task, tuple[Path, int]], notes: l
                 deaths += episode.outcome.reason.crashed
                 if explained < EXPLAINED:
                     explained += 1
-                    found.update(_cause(episode))
+                    found.update(_cause(row, episode))
     except EpisodeError as error:
         notes.append(f"{name}: {error}")
     if damaged:
@@ -201,30 +200,17 @@ def _played(path: Path, name: str, first: dict[Task, tuple[Path, int]], notes: l
 
 
 def _scores(row: Row, episode: Episode) -> dict[str, float]:
-    ending = episode.outcome
-    scores = {
-        "reward": ending.reward,
-        "pipes_passed": float(ending.pipes_passed),
-        "format": ending.format,
-        "invalid_actions": rewards.invalid_actions(episode),
-        "ticks": float(ending.ticks),
-    }
-    tokens = [turn.completion_tokens for turn in episode.turns if turn.completion_tokens is not None]
-    if tokens:
-        scores["tokens"] = float(sum(tokens))
-    elif "completion_tokens" in row.usage:
-        scores["tokens"] = row.usage["completion_tokens"]
-    return scores
+    known = scores_of(row, episode) | ({} if row.completion_tokens is None else {"tokens": row.completion_tokens})
+    return {name: known[name] for name in SHOWN if name in known}
 
 
-def _cause(episode: Episode) -> list[str]:
+def _cause(row: Row, episode: Episode) -> list[str]:
     """Return the name of the cause of death; nothing where the bird lived, or where it cannot be found."""
     try:
-        played = replay(episode)
-        cause = cause_of(episode, played, analyse(episode, played))
-    except (EpisodeError, TooMuchWork):
+        cause = explain(row, replay(episode))
+    except EpisodeError:
         return []
-    return [cause.name] if cause else []
+    return [cause] if cause else []
 
 
 def _mean(groups: list[list[float]]) -> Mean:
@@ -246,9 +232,7 @@ def _race(flown: Sequence[tuple[Step, dict[Task, tuple[Path, int]]]], seed: int 
         return
     (task, _), *_ = times.most_common(1)
     racers = [(step, first[task]) for step, first in flown if task in first]
-    if len(racers) > RACERS:
-        racers = [racers[index * (len(racers) - 1) // (RACERS - 1)] for index in range(RACERS)]
-    for step, (path, offset) in racers:
+    for step, (path, offset) in evenly(racers, RACERS):
         run = open_run(path)
         row = next(row for row in run.rows_at(offset) if row.episode and Task.of(row.episode) == task)
         yield Run(path, run.head.kind, step.name, [row])

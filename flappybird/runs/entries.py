@@ -109,14 +109,14 @@ def _line_length(file: Path, start: int) -> int:
 def _entry(row: Row, offset: int, part: int, length: int, explain: Explain | None) -> Entry:
     episode = row.episode
     example = None if row.example is None else str(row.example)
-    tokens = row.usage.get("completion_tokens")
     if episode is None:
         ended = Reason.ERROR.value if row.error is not None else None
         why = row.error or row.problem
-        return Entry(offset, part, length, ended, reward=row.claims.get("reward"), tokens=tokens, example=example, error=why)
+        return Entry(
+            offset, part, length, ended, reward=row.claims.get("reward"), tokens=row.completion_tokens, example=example, error=why
+        )
     flown = replay(episode)
     ending = episode.outcome
-    known = [turn.completion_tokens for turn in episode.turns if turn.completion_tokens is not None]
     return Entry(
         offset,
         part,
@@ -128,7 +128,7 @@ def _entry(row: Row, offset: int, part: int, length: int, explain: Explain | Non
         ticks=float(ending.ticks),
         format=ending.format,
         invalid=rewards.invalid_actions(episode),
-        tokens=float(sum(known)) if known else tokens,
+        tokens=row.completion_tokens,
         turns=len(episode.turns),
         example=example,
         # SQLite's whole numbers have 64 bits.

@@ -63,6 +63,13 @@ class Row:
     offset: int = 0
     """Where it stands: the byte at which its line begins, or the number of its file in a folder."""
 
+    @property
+    def completion_tokens(self) -> float | None:
+        """Tokens of all its replies: those that are known turn by turn, else of the whole rollout; None where unknown."""
+        turns = self.episode.turns if self.episode else ()
+        known = [turn.completion_tokens for turn in turns if turn.completion_tokens is not None]
+        return float(sum(known)) if known else self.usage.get("completion_tokens")
+
 
 @dataclass(frozen=True)
 class Run:

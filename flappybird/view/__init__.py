@@ -14,15 +14,13 @@ from flappybird.server import is_loopback, listen
 from flappybird.system.signals import held
 from flappybird.view.app import View
 
-DEFAULT_PORT = 8780
-
 
 def default_folders() -> list[Path]:
     """Return where runs usually lie, from the folder in which the command runs."""
     return [path for path in (Path("environments/flappybird"), Path("outputs")) if path.is_dir()] or [Path()]
 
 
-def view(folder: Path | None = None, host: str = "127.0.0.1", port: int = DEFAULT_PORT) -> None:
+def view(folder: Path | None = None, host: str = "127.0.0.1", port: int = 0) -> None:
     """Serve the runs below `folder` until Ctrl-C or SIGTERM; below the usual folders if it is not given.
 
     Raises:

@@ -11,14 +11,14 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import uvicorn
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -29,11 +29,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from flappybird.errors import ConfigError, EpisodeError, FlappyError, show
-from flappybird.report import html
 from flappybird.report.causes import CAUSES
 from flappybird.report.data import ENDS, explain, gather
 from flappybird.report.overview import end_name
-from flappybird.report.page import build, content_hash, style
+from flappybird.report.page import build, content_hash, environment, style
 from flappybird.report.palette import TOKENS
 from flappybird.report.progress import progress_data
 from flappybird.report.progress_page import progress_page
@@ -192,7 +191,8 @@ class View:
         run = listed(path, self.folders[number], self.index, number)
         where, filters = _where(asked)
         if text := asked.get("text", ""):
-            where["offset"] = offsets(path, text)
+            now = stamp(path)
+            where["offset"] = _found(path, now, text) if now else offsets(path, text)
         sort = asked.get("sort", "offset") if asked.get("sort") in SHOWN else "offset"
         down, start = asked.get("down") == "1", max(_whole(asked.get("start")) or 0, 0)
         count = self.index.count(path, where)
@@ -297,18 +297,9 @@ def _page(name: str, **context: Any) -> Response:
 
 @cache
 def _templates() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(_own),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=html.clean,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["ago"] = ago
-    for function in (html.number, html.percent, html.moment, html.minus):
-        environment.filters[function.__name__] = function
-    return environment
+    made = environment(_own)
+    made.filters["ago"] = ago
+    return made
 
 
 @cache
@@ -360,6 +351,12 @@ def _number(text: str | None, name: str) -> float | None:
     if value is not None and not math.isfinite(value):
         raise ConfigError(f"{name} = {show(text)}: must be a number")
     return value
+
+
+@lru_cache(maxsize=16)
+def _found(path: Path, now: Stamp, text: str) -> list[int]:
+    """Return `offsets` of a file as it is `now`, so that a page which asks again and again has it read once."""
+    return offsets(path, text)
 
 
 def offsets(path: Path, text: str) -> list[int]:

@@ -86,14 +86,17 @@ def find(folder: Path) -> Iterator[Path]:
 def trainings(runs: Iterable[Listed], folders: Sequence[Path]) -> dict[str, str]:
     """Return the trainers' output folders that `runs` are steps of: what names them in addresses, and their paths for people."""
     found = {}
+    looked: set[Path] = set()
     for run in runs:
-        root = folders[int(run.key.partition("/")[0])]
+        number = run.key.partition("/")[0]
+        root = folders[int(number)]
         for parent in run.path.parents:
-            if parent != root and root not in parent.parents:
+            if parent in looked or (parent != root and root not in parent.parents):
                 break
+            looked.add(parent)
             if is_training(parent):
                 name = str(parent.relative_to(root)) if parent != root else "."
-                found[f"{run.key.partition('/')[0]}/{name}"] = parent.name if parent == root else name
+                found[f"{number}/{name}"] = parent.name if parent == root else name
                 break
     return found
 
